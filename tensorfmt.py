@@ -3918,8 +3918,8 @@ class Mag(Format):
         for i, row in enumerate(rows):
             trail = "tensors", i
             with reading:
-                item = open_entry(reading, trail, row)
-                reading.add_tensor(item, trail, end, reading.end, field_of)
+                tensor = open_entry(reading, trail, row)
+                reading.add_tensor(tensor, trail, end, reading.end, field_of)
         reading.check_whole()
         # 4 without tensors the metadata tell: 0.1.2 writes CRC-32C, and no u64
         if not rows:
@@ -4114,13 +4114,13 @@ class Mag(Format):
         if items:
             at = round_up(at, 64)
         starts = []
-        for raw, (_, item) in zip(names, items):
-            nbytes = item.nbytes
+        for raw, (_, tensor) in zip(names, items):
+            nbytes = tensor.nbytes
             if at + nbytes >> 64:
                 raise ValueError("mag cannot hold 2**64 bytes of data")
             fill = 0 if nbytes else -1
-            places = item.shape + (fill,) * (6 - item.ndim)
-            number = self.DTYPES.index(item.dtype)
+            places = tensor.shape + (fill,) * (6 - tensor.ndim)
+            number = self.DTYPES.index(tensor.dtype)
             records.append(pack("<I", len(raw)))
             records.append(raw)
             records.append(pack("<6qBQQI", *places, number, nbytes, at, 0))
@@ -4183,9 +4183,9 @@ def compare_digest(blocks: "Iterable[Any]", stored: str,
     return "FAIL", f"{algorithm}: the bytes give {found}, the file says {stored}"
 
 
-def iter_digests(item: Tensor, key: str) -> "Iterator[Tuple[str, Tensor, str]]":
+def iter_digests(tensor: Tensor, key: str) -> "Iterator[Tuple[str, Tensor, str]]":
     """Yield (label, Tensor, digest) of what a tensor stores, where attrs have one."""
-    for role, part in item.stored_parts().items():
+    for role, part in tensor.stored_parts().items():
         digest = part.attrs.get(key)
         if digest is None:
             continue
@@ -4339,8 +4339,8 @@ class ZTensor(Format):
         for i, entry in enumerate(index):
             trail = "index", i
             with reading:
-                item = self.open_entry(reading, end, trail, entry)
-                reading.add_tensor(item, trail, self.ALIGN, end, self.FIELD_OF)
+                tensor = self.open_entry(reading, end, trail, entry)
+                reading.add_tensor(tensor, trail, self.ALIGN, end, self.FIELD_OF)
         return {"version": "0.1.0"}, Map()
 
     def open_entry(self, reading: Reading, end: int, trail: Trail,
@@ -4370,20 +4370,20 @@ class ZTensor(Format):
         if encoding == "raw" and entry.get("data_endianness") == "big":
             if ITEMSIZE.get(dtype) != 1:
                 order = ">"
-        item = Tensor(name, dtype, tuple(entry["shape"]), reading.source, start, nbytes,
-                      None, order, encoding, unreadable, attrs, custom, self.NAME)
+        tensor = Tensor(name, dtype, tuple(entry["shape"]), reading.source, start, nbytes,
+                        None, order, encoding, unreadable, attrs, custom, self.NAME)
         if encoding == "zstd":
             need = 0
             if layout == "dense":
-                need = item.size * ITEMSIZE.get(dtype, 0)
+                need = tensor.size * ITEMSIZE.get(dtype, 0)
             if not nbytes or need > ZSTD_RATIO * nbytes:
                 what = f"{nbytes} stored bytes cannot decompress to {short_repr(need)}"
                 raise reading.entry_error(what, name, trail, "size", "sizes")
         if layout == "dense":
-            return item
+            return tensor
         if unreadable:
-            return with_parts(self, item, end)
-        return self.open_sparse(item, end)
+            return with_parts(self, tensor, end)
+        return self.open_sparse(tensor, end)
 
     def split_entry(self, entry: Facts) -> "Tuple[Facts, Optional[Facts]]":
         """Return the attrs and the fields of the user, None without any, of an entry."""
@@ -4401,7 +4401,7 @@ class ZTensor(Format):
                 custom[key] = value
         return attrs, custom
 
-    def find_parts(self, item: Tensor, fields: Facts, end: int) -> "Dict[str, Tensor]":
+    def find_parts(self, tensor: Tensor, fields: Facts, end: int) -> "Dict[str, Tensor]":
         """Return what maps in these fields, of any depth, place before `end`, by role."""
         parts = Map()
         for key, value in fields.items():
@@ -4415,8 +4415,8 @@ class ZTensor(Format):
                 role = truncate(str(key), TRAIL_WIDTH)
                 if role in parts:
                     role += f"[{len(parts)}]"
-                parts[role] = Tensor(role, None, (), item.source, start, nbytes,
-                                     unreadable=item.unreadable, attrs=fact,
+                parts[role] = Tensor(role, None, (), tensor.source, start, nbytes,
+                                     unreadable=tensor.unreadable, attrs=fact,
                                      format=self.NAME)
         return parts
 
@@ -4524,18 +4524,18 @@ class ZTensor(Format):
         unknown = []
         ended = []
         ordered = []
-        for item in file.values():
-            if item.attrs.get("layout") == "sparse":
-                sparse.append((item, f"layout 'sparse': {refused}"))
-            if item.unreadable:
-                unknown.append((item, f"{item.unreadable}: {refused}"))
-            if "\0" in item.name:
-                ended.append((item, "a NUL in the name: ztensor 0.1.4 dies of it"))
-            for part in item.stored_parts().values():
+        for tensor in file.values():
+            if tensor.attrs.get("layout") == "sparse":
+                sparse.append((tensor, f"layout 'sparse': {refused}"))
+            if tensor.unreadable:
+                unknown.append((tensor, f"{tensor.unreadable}: {refused}"))
+            if "\0" in tensor.name:
+                ended.append((tensor, "a NUL in the name: ztensor 0.1.4 dies of it"))
+            for part in tensor.stored_parts().values():
                 why = self.order_note(part)
                 if why:
                     what = f"data_endianness 'big' has no effect: {why}"
-                    ordered.append((item, what))
+                    ordered.append((tensor, what))
         yield from (sparse, unknown, ended, ordered)
 
     @staticmethod
@@ -4549,73 +4549,75 @@ class ZTensor(Format):
                 return f"{part.dtype} has one byte"
         return ""
 
-    def checksums(self, item: Tensor) -> "Iterator[Tuple[str, Tensor, str]]":
+    def checksums(self, tensor: Tensor) -> "Iterator[Tuple[str, Tensor, str]]":
         # They are of the stored bytes.
-        yield from iter_digests(item, "checksum")
-        if not item.is_sparse:
+        yield from iter_digests(tensor, "checksum")
+        if not tensor.is_sparse:
             return
         # Where something is wrong with one component, the others are not known as its
         # parts.
-        known = item.stored_parts()
-        for role, part in self.find_parts(item, item.attrs, item.source.nbytes).items():
+        known = tensor.stored_parts()
+        for role, part in self.find_parts(tensor, tensor.attrs,
+                                          tensor.source.nbytes).items():
             if role not in known and "checksum" in part.attrs:
                 yield role + ": ", part, part.attrs["checksum"]
 
-    def type_facts(self, item: Tensor) -> Facts:
-        return dict(super().type_facts(item), layout=item.attrs.get("layout", "dense"))
+    def type_facts(self, tensor: Tensor) -> Facts:
+        return dict(super().type_facts(tensor),
+                    layout=tensor.attrs.get("layout", "dense"))
 
-    def can_copy_opaque(self, item: Tensor) -> bool:
-        if item.unreadable is None or item.format != self.NAME:
+    def can_copy_opaque(self, tensor: Tensor) -> bool:
+        if tensor.unreadable is None or tensor.format != self.NAME:
             return False
-        if item.attrs.get("layout") == "sparse" or self.has_more_bytes(item):
+        if tensor.attrs.get("layout") == "sparse" or self.has_more_bytes(tensor):
             return False
-        return is_text(item.dtype or item.attrs.get("dtype"))
+        return is_text(tensor.dtype or tensor.attrs.get("dtype"))
 
     @staticmethod
-    def has_more_bytes(item: Tensor) -> bool:
+    def has_more_bytes(tensor: Tensor) -> bool:
         """Return whether a tensor of an unknown layout has bytes that would be lost."""
-        return len(item.stored_parts()) > 1 or places_other_bytes(item)
+        return len(tensor.stored_parts()) > 1 or places_other_bytes(tensor)
 
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
               digest_of: Any = None) -> Blocks:
-        """As Format.write(); `digest_of`(name, item): its checksum, if it is known."""
+        """As Format.write(); `digest_of`(name, tensor): its checksum, if it is known."""
         wrong = list(self.CHOICES.iter_errors(options))
         if wrong:
             raise ValueError(wrong[0][1])
         encoding = options.get("encoding")
         if encoding == "zstd" and options.get("data_endianness") == "big":
             raise ValueError(self.BIG_ZSTD)
-        plans = [self.plan(item, options) for _, item in items]
+        plans = [self.plan(tensor, options) for _, tensor in items]
         if encoding != "zstd" and options.get("level") is not None:
             packed = [plan for plan in plans if plan["encoding"] == "zstd"
                       and not plan["copy"]]
             if not packed:
                 raise ValueError("level is of zstd, which no tensor has; encoding='zstd' gives it")
         if digest_of is not None:
-            for (name, item), plan in zip(items, plans):
-                plan["digest"] = digest_of(name, item)
+            for (name, tensor), plan in zip(items, plans):
+                plan["digest"] = digest_of(name, tensor)
         problems = self.problems(items, metadata)
-        for (name, item), plan in zip(items, plans):
-            for why in self.plan_problems(item, plan, options):
+        for (name, tensor), plan in zip(items, plans):
+            for why in self.plan_problems(tensor, plan, options):
                 problems.append((name, why))
         self.raise_problems(problems)
         return self.iter_entries(items, plans)
 
-    def plan(self, item: Tensor, options: Facts) -> Facts:
+    def plan(self, tensor: Tensor, options: Facts) -> Facts:
         """Return how a tensor will be stored; "copy": its stored bytes are written."""
-        native = self.native_attrs(item)
+        native = self.native_attrs(tensor)
         encoding = self.option("encoding", "raw", options, native)
         order = self.option("data_endianness", "little", options, native)
         checksum = str(self.option("checksum", "none", options, native)).partition(":")[0]
         layout = "dense"
-        if self.can_copy_opaque(item):
+        if self.can_copy_opaque(tensor):
             layout = native.get("layout", "dense")
             # What was decoded in memory is encoded again.
-            copy = item.encoding != "raw" or encoding != "zstd"
+            copy = tensor.encoding != "raw" or encoding != "zstd"
         else:
             is_asked = options.get("encoding") or options.get("level")
-            copy = item.encoding == encoding != "raw" and not is_asked
-        if item.is_sparse:
+            copy = tensor.encoding == encoding != "raw" and not is_asked
+        if tensor.is_sparse:
             layout = "sparse"
         if encoding == "zstd" and not copy:
             # It raises where there is no module.
@@ -4623,8 +4625,8 @@ class ZTensor(Format):
         if checksum == "sha256":
             # It raises where there is no hashlib.
             Digest("sha256")
-        custom = item.custom
-        if item.format is None:
+        custom = tensor.custom
+        if tensor.format is None:
             custom = {key: custom[key] for key in custom if key not in self.MECHANICS}
         return {
             "layout": layout,
@@ -4635,45 +4637,46 @@ class ZTensor(Format):
             "copy": copy,
             "custom": custom}
 
-    def plan_problems(self, item: Tensor, plan: Facts, options: Facts) -> "Iterator[str]":
+    def plan_problems(self, tensor: Tensor, plan: Facts,
+                      options: Facts) -> "Iterator[str]":
         """Yield why a tensor cannot be stored so."""
-        opaque = self.can_copy_opaque(item)
+        opaque = self.can_copy_opaque(tensor)
         if not self.CHOICES.fits(plan):
             for trail, what in self.CHOICES.iter_errors(plan):
                 if trail[0] == "checksum" or not opaque:
                     yield f"attribute {what}; the option {trail[0]}= replaces it"
-        if opaque and self.is_changed(item, options):
-            yield f"{item.unreadable}; it can only be copied as it is stored"
-        elif item.unreadable and self.has_more_bytes(item):
+        if opaque and self.is_changed(tensor, options):
+            yield f"{tensor.unreadable}; it can only be copied as it is stored"
+        elif tensor.unreadable and self.has_more_bytes(tensor):
             yield "its fields place bytes that would be lost"
         elif plan["encoding"] == "zstd" and plan["data_endianness"] == "big":
             # A file may have both.
-            if options.get("data_endianness") or item.format is None:
+            if options.get("data_endianness") or tensor.format is None:
                 yield self.BIG_ZSTD
         try:
             # Those of a sparse tensor may be wrong.
-            _ = item.components
+            _ = tensor.components
         except FormatError as error:
             yield error.what
 
     @staticmethod
-    def is_changed(item: Tensor, options: Facts) -> bool:
+    def is_changed(tensor: Tensor, options: Facts) -> bool:
         """Return whether options ask for other bytes than those that are stored."""
         for key in ("encoding", "data_endianness"):
-            if options.get(key) not in (None, item.attrs.get(key)):
+            if options.get(key) not in (None, tensor.attrs.get(key)):
                 return True
         return False
 
-    def custom_problem(self, item: Tensor, key: Any) -> "Optional[str]":
+    def custom_problem(self, tensor: Tensor, key: Any) -> "Optional[str]":
         taken = self.KEYS
-        if item.is_sparse:
+        if tensor.is_sparse:
             taken += self.SPARSE_KEYS
         # In a tensor of no format they say how to store it.
-        if item.format is not None:
+        if tensor.format is not None:
             taken += self.MECHANICS
         if not isinstance(key, str) or key in taken:
             return "a custom field cannot be called so"
-        value = item.custom[key]
+        value = tensor.custom[key]
         # It is tried one level deeper: the real library reads 127.
         try:
             Cbor(cbor_dumps([[{key: value}]]), bignums=False).parse()
@@ -4690,17 +4693,17 @@ class ZTensor(Format):
         index = [cbor_head(4, len(items))]
         # Fields of many entries are encoded once.
         encoded: "Dict[Any, bytes]" = {}
-        for (name, item), plan in zip(items, plans):
+        for (name, tensor), plan in zip(items, plans):
             custom = plan["custom"]
             entry: Facts = {}
-            blobs = [(item, entry)]
-            if isinstance(item, Sparse):
+            blobs = [(tensor, entry)]
+            if isinstance(tensor, Sparse):
                 custom = dict(custom)
-                blobs = self.split_sparse(item, entry, custom)
+                blobs = self.split_sparse(tensor, entry, custom)
             for part, facts in blobs:
                 yield from self.iter_blob(part, plan, at, facts)
                 at = facts["offset"] + facts["size"]
-            entry.update(layout=plan["layout"], shape=item.shape)
+            entry.update(layout=plan["layout"], shape=tensor.shape)
             repeated = tuple([entry.get(key) for key in self.REPEATED])
             if repeated not in encoded:
                 encoded[repeated] = pack_pairs(entry, self.REPEATED)
@@ -4713,13 +4716,13 @@ class ZTensor(Format):
         yield data + self.TRAILER.pack(len(data))
 
     @staticmethod
-    def split_sparse(item: "Sparse", entry: Facts,
+    def split_sparse(tensor: "Sparse", entry: Facts,
                      custom: Facts) -> "List[Tuple[Tensor, Facts]]":
         """Return the components of a tensor with the maps that will place them.
 
         The values are placed by its entry, the others by new fields in `custom`.
         """
-        components = item.sort_rows()
+        components = tensor.sort_rows()
         values = components.pop("values")
         custom["nnz"] = values.size
         custom["sparse_format"] = "csr"
@@ -4776,17 +4779,18 @@ class ZTensor(Format):
             facts["checksum"] = known
 
 
-def with_parts(fmt: ZTensor, item: Tensor, end: int) -> Tensor:
+def with_parts(fmt: ZTensor, tensor: Tensor, end: int) -> Tensor:
     """Return a tensor that is not known here with the parts that its fields place."""
-    fields = Map(item.attrs.items())
-    fields.update(item.custom)
-    places = fmt.find_parts(item, fields, end)
+    fields = Map(tensor.attrs.items())
+    fields.update(tensor.custom)
+    places = fmt.find_parts(tensor, fields, end)
     if not places:
-        return item
-    whole = Composite(item.name, item.dtype, item.shape, item.source, item.start,
-                      item.stored_nbytes, None, item.byteorder, item.encoding,
-                      item.unreadable, item.attrs, item._custom, fmt.NAME)
-    whole.parts = Map([("", item)])
+        return tensor
+    whole = Composite(tensor.name, tensor.dtype, tensor.shape, tensor.source,
+                      tensor.start, tensor.stored_nbytes, None, tensor.byteorder,
+                      tensor.encoding, tensor.unreadable, tensor.attrs, tensor._custom,
+                      fmt.NAME)
+    whole.parts = Map([("", tensor)])
     whole.parts.update(places)
     return whole
 
@@ -4803,19 +4807,19 @@ def iter_maps(value: Any) -> "Iterator[Facts]":
             waiting += reversed(value)
 
 
-def places_other_bytes(item: Tensor) -> bool:
+def places_other_bytes(tensor: Tensor) -> bool:
     """Return whether a tensor of an unknown layout may have other bytes than those known.
     """
-    parts = item.stored_parts()
+    parts = tensor.stored_parts()
     # In zTensor 2 all bytes are of a part.
-    if "parts" in item.attrs:
-        return len(item.attrs["parts"]) > len(parts)
-    if item.attrs.get("layout", "dense") == "dense":
+    if "parts" in tensor.attrs:
+        return len(tensor.attrs["parts"]) > len(parts)
+    if tensor.attrs.get("layout", "dense") == "dense":
         return False
     known = set()
     for part in parts.values():
         known.add((part.attrs.get("offset"), part.attrs.get("size")))
-    for value in (item.custom, item.attrs):
+    for value in (tensor.custom, tensor.attrs):
         for fact in iter_maps(value):
             if not has_offset(fact):
                 continue
@@ -4932,8 +4936,8 @@ class Primitiv(Format):
         plans: "Dict[Any, Any]" = {}
         for trail, entry in self.each_tensor(reading, kind, at):
             with reading:
-                item = self.open_entry(reading, plans, trail, *entry)
-                reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
+                tensor = self.open_entry(reading, plans, trail, *entry)
+                reading.add_tensor(tensor, trail, 0, reading.end, self.FIELD_OF)
         reading.check_whole()
         return attrs, Map()
 
@@ -5060,11 +5064,11 @@ class Primitiv(Format):
             return str(error)
         return None
 
-    def tensor_problems(self, item: Tensor) -> "Iterator[str]":
-        yield from super().tensor_problems(item)
-        if 0 in item.shape:
-            yield f"no elements (shape {short_repr(item.shape)})"
-        if item.nbytes >> 32:
+    def tensor_problems(self, tensor: Tensor) -> "Iterator[str]":
+        yield from super().tensor_problems(tensor)
+        if 0 in tensor.shape:
+            yield f"no elements (shape {short_repr(tensor.shape)})"
+        if tensor.nbytes >> 32:
             yield "data over 2**32-1 bytes"
 
     def write(self, items: Items, metadata: Facts, attrs: Facts,
@@ -5111,9 +5115,9 @@ class Primitiv(Format):
         """
         problems = self.problems(items, metadata)
         rows = []
-        for name, item in items:
+        for name, tensor in items:
             try:
-                rows.append(self.make_row(kind, name, item))
+                rows.append(self.make_row(kind, name, tensor))
             except ValueError as error:
                 problems.append((name, str(error)))
         # A value comes before its statistics.
@@ -5122,7 +5126,7 @@ class Primitiv(Format):
         self.raise_problems(problems)
         return rows
 
-    def make_row(self, kind: str, name: str, item: Tensor) -> "Tuple[Any, ...]":
+    def make_row(self, kind: str, name: str, tensor: Tensor) -> "Tuple[Any, ...]":
         """Return (parts of the key, statistic or None, name, tensor, batch)."""
         key, statistic = split_name(name)
         owners = {"tensor": (b"tensor",), "parameter": (b"value",), "model": key}
@@ -5130,11 +5134,11 @@ class Primitiv(Format):
             raise ValueError(f"kind={kind!r} has no place for it")
         if len(key) > self.NAME_PARTS:
             raise ValueError(f"{len(key)} parts, {self.NAME_PARTS} is the limit")
-        batch = self.native_attrs(item).get("batch", 1)
-        if type(batch) is not int or batch not in (1,) + item.shape[-1:]:
+        batch = self.native_attrs(tensor).get("batch", 1)
+        if type(batch) is not int or batch not in (1,) + tensor.shape[-1:]:
             raise ValueError(f"batch {short_repr(batch)} is not 1, nor the last dimension "
-                             f"of {short_repr(item.shape)}")
-        rank = item.ndim
+                             f"of {short_repr(tensor.shape)}")
+        rank = tensor.ndim
         if batch > 1:
             if statistic is None and kind != "tensor":
                 raise ValueError(
@@ -5142,7 +5146,7 @@ class Primitiv(Format):
             rank -= 1
         if rank > self.RANK_WRITTEN:
             raise ValueError(f"{rank} dimensions, {self.RANK_WRITTEN} is the limit")
-        return key, statistic, name, item, batch
+        return key, statistic, name, tensor, batch
 
     def find_clashes(self, rows: "List[Any]") -> "Iterator[Tuple[str, str]]":
         """Yield (name, why) of keys that cannot be beside the others."""
@@ -5182,7 +5186,7 @@ class Primitiv(Format):
         statistics: "Dict[Any, int]" = {}
         for row in rows:
             statistics[row[0]] = statistics.get(row[0], -1) + 1
-        for key, statistic, _, item, batch in rows:
+        for key, statistic, _, tensor, batch in rows:
             if statistic is not None:
                 yield msgpack_head("str", len(statistic)) + statistic
             elif kind == "model":
@@ -5190,34 +5194,34 @@ class Primitiv(Format):
                 for part in key:
                     head += msgpack_head("str", len(part)) + part
                 yield head
-            if (item.shape, batch) not in shape_heads:
-                dims = item.shape[:-1] if batch > 1 else item.shape
+            if (tensor.shape, batch) not in shape_heads:
+                dims = tensor.shape[:-1] if batch > 1 else tensor.shape
                 head = msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
-                head += msgpack_head("bin", item.nbytes)
-                shape_heads[item.shape, batch] = head
-            yield shape_heads[item.shape, batch]
-            yield from iter_columns(item)
+                head += msgpack_head("bin", tensor.nbytes)
+                shape_heads[tensor.shape, batch] = head
+            yield shape_heads[tensor.shape, batch]
+            yield from iter_columns(tensor)
             if statistic is None and kind != "tensor":
                 yield pack(">BI", 0xCE, statistics[key])
 
 
-def iter_columns(item: Tensor) -> Blocks:
+def iter_columns(tensor: Tensor) -> Blocks:
     """Return the column-major little-endian bytes of a tensor in blocks."""
-    is_plain = item.encoding == "raw" and item.byteorder == "<" and item._strides is None
-    if is_plain and item.ndim == 2 and item.stored_nbytes <= 1 << 12:
+    is_plain = tensor.encoding == "raw" and tensor.byteorder == "<" and tensor._strides is None
+    if is_plain and tensor.ndim == 2 and tensor.stored_nbytes <= 1 << 12:
         # Columns of a small matrix are slices of an array: 2 times as fast as gather().
         from array import array
-        values = array(BITS_CODE[4], bytes(item.raw))
-        width = item.shape[1]
+        values = array(BITS_CODE[4], bytes(tensor.raw))
+        width = tensor.shape[1]
         return iter([b"".join([values[i::width] for i in range(width)])])
-    return transpose(item).iter_bytes()
+    return transpose(tensor).iter_bytes()
 
 
-def transpose(item: Tensor) -> Tensor:
+def transpose(tensor: Tensor) -> Tensor:
     """Return the transpose, a view: its row-major bytes are the column-major ones."""
-    if item.ndim < 2:
-        return item
-    base = item if item.encoding == "raw" else item.contiguous()
+    if tensor.ndim < 2:
+        return tensor
+    base = tensor if tensor.encoding == "raw" else tensor.contiguous()
     shape = base.shape[::-1]
     strides: "Optional[Shape]" = base.strides[::-1]
     if strides == row_major(shape, base.itemsize or 1):
@@ -5427,8 +5431,8 @@ class Burnpack(Format):
         for name, entry in tensors.items():
             trail = "tensors", name
             with reading:
-                item = self.open_entry(reading, trail, entry, data_start)
-                reading.add_tensor(item, trail, data_start, reading.end, self.FIELD_OF)
+                tensor = self.open_entry(reading, trail, entry, data_start)
+                reading.add_tensor(tensor, trail, data_start, reading.end, self.FIELD_OF)
         reading.check_whole()
         # 4 the rest belongs to the file
         attrs: Facts = {"version": 1, "layout": "aligned"}
@@ -5501,24 +5505,24 @@ class Burnpack(Format):
             return None
         return self.BOOLS.get(store)
 
-    def native_attrs(self, item: Tensor) -> Facts:
+    def native_attrs(self, tensor: Tensor) -> Facts:
         # Its attrs are the same, but for ids that are text.
-        if item.format == "burnrecord":
-            return Map([row for row in item.attrs.items() if row[0] != "id"])
-        return super().native_attrs(item)
+        if tensor.format == "burnrecord":
+            return Map([row for row in tensor.attrs.items() if row[0] != "id"])
+        return super().native_attrs(tensor)
 
     def notes(self, file: File) -> "Notes":
         found = []
-        for item in file.values():
-            why = item.unreadable
-            if item.dtype == "qfloat":
-                quantized: Any = item
+        for tensor in file.values():
+            why = tensor.unreadable
+            if tensor.dtype == "qfloat":
+                quantized: Any = tensor
                 try:
                     quantized.known_scheme()
                 except Unsupported as error:
                     why = error.what
             if why:
-                found.append((item, f"{why}: burn 0.21 refuses the whole file"))
+                found.append((tensor, f"{why}: burn 0.21 refuses the whole file"))
         yield found
 
     def check_scalars(self, scalars: Any) -> Facts:
@@ -5541,25 +5545,25 @@ class Burnpack(Format):
         return ValueError('scalars are {name: {"Int", "UInt", "Float" or "Bool": value}}, '
                           f"not {short_repr(name)}: {short_repr(scalar)}")
 
-    def tensor_problems(self, item: Tensor) -> "Iterator[str]":
-        yield from super().tensor_problems(item)
-        if not self.native_attrs(item):
+    def tensor_problems(self, tensor: Tensor) -> "Iterator[str]":
+        yield from super().tensor_problems(tensor)
+        if not self.native_attrs(tensor):
             return
-        entry = self.make_entry(item, 0)
+        entry = self.make_entry(tensor, 0)
         for _, what in self.ENTRY.iter_errors(entry):
             yield what
         code = entry["dtype"]
-        if is_code(code) and item.dtype not in (None, self.dtype_of(code)):
-            yield f"burn_dtype {short_repr(code)} does not go with {item.dtype}"
+        if is_code(code) and tensor.dtype not in (None, self.dtype_of(code)):
+            yield f"burn_dtype {short_repr(code)} does not go with {tensor.dtype}"
 
-    def make_entry(self, item: Tensor, start: int) -> Facts:
+    def make_entry(self, tensor: Tensor, start: int) -> Facts:
         """Return the entry of the CBOR for a tensor."""
-        own = self.native_attrs(item)
+        own = self.native_attrs(tensor)
         # A board's map keeps the order of its keys only so.
         entry = Map()
-        entry["dtype"] = own.get("burn_dtype", self.DTYPES.get(item.dtype))
-        entry["shape"] = list(item.shape)
-        entry["data_offsets"] = [start, start + item.nbytes]
+        entry["dtype"] = own.get("burn_dtype", self.DTYPES.get(tensor.dtype))
+        entry["shape"] = list(tensor.shape)
+        entry["data_offsets"] = [start, start + tensor.nbytes]
         if own.get("param_id") is not None:
             entry["param_id"] = own["param_id"]
         return entry
@@ -5573,11 +5577,11 @@ class Burnpack(Format):
         entries = {}
         starts = []
         end = 0
-        for name, item in items:
+        for name, tensor in items:
             start = round_up(end, 256)
             starts.append(start)
-            entries[name] = self.make_entry(item, start)
-            end = start + item.nbytes
+            entries[name] = self.make_entry(tensor, start)
+            end = start + tensor.nbytes
         # 2 the index, sorted by name: code points sort as UTF-8 does
         scalars = self.option("scalars", {}, options, attrs)
         if not hasattr(scalars, "items") or not all(map(is_text, scalars)):
@@ -5681,8 +5685,8 @@ class TensorBuffers(Format):
         for i, entry in enumerate(root["tensors"]):
             trail = "tensors", i
             with reading:
-                item = self.open_entry(reading, trail, entry, data_end)
-                reading.add_tensor(item, trail, 4, data_end, self.FIELD_OF)
+                tensor = self.open_entry(reading, trail, entry, data_end)
+                reading.add_tensor(tensor, trail, 4, data_end, self.FIELD_OF)
         # 4 the rest belongs to the file
         attrs = Map(version=root["version"])
         if root["operations"]:
@@ -5719,7 +5723,7 @@ class TensorBuffers(Format):
         return Tensor(name, dtype, shape, reading.source, start, nbytes,
                       unreadable=unreadable, attrs=attrs, format=self.NAME)
 
-    def can_copy_opaque(self, item: Tensor) -> bool:
+    def can_copy_opaque(self, tensor: Tensor) -> bool:
         return False
 
     def padding(self, start: int, stop: int, before: str, after: str,
@@ -5731,18 +5735,18 @@ class TensorBuffers(Format):
 
     def notes(self, file: File) -> "Notes":
         names: "Dict[int, List[str]]" = {}  # by id
-        for item in file.values():
-            names.setdefault(item.attrs["id"], []).append(item.name)
-        ids = [item.attrs["id"] for item in file.values()]
+        for tensor in file.values():
+            names.setdefault(tensor.attrs["id"], []).append(tensor.name)
+        ids = [tensor.attrs["id"] for tensor in file.values()]
         if ids != sorted(ids):
             yield [(None, "not sorted by id: a binary search misses tensors")]
         wrong = []
-        for item in file.values():
-            found = names.get(self.hash_name(item.name), [])
-            if found != [item.name]:
+        for tensor in file.values():
+            found = names.get(self.hash_name(tensor.name), [])
+            if found != [tensor.name]:
                 words = " or ".join(map(safe_repr, found[:3])) or "no tensor"
                 what = f"by its name the real library, which asks ids, finds {words}"
-                wrong.append((item, what))
+                wrong.append((tensor, what))
         yield wrong
 
     @staticmethod
@@ -5769,27 +5773,28 @@ class TensorBuffers(Format):
         ids = Map()
         starts = []
         end = 4
-        for name, item in items:
-            if end >> 32 or item.nbytes >> 32:
+        for name, tensor in items:
+            if end >> 32 or tensor.nbytes >> 32:
                 problems.append((name, "an offset or a size over 2**32-1"))
             other = ids.setdefault(self.hash_name(name), name)
             if other != name:
                 problems.append((name, f"it has the same id as {safe_repr(other)}"))
             starts.append(end)
-            end += item.nbytes
+            end += tensor.nbytes
         self.raise_problems(problems)
         # 2 the metadata, from their end on, in the order of the real library
         flat = FlatBuilder()
         tables = []
         new_ids = {}
-        for tensor_id, (name, item), start in zip(ids, items, starts):
-            shape = flat.numbers("I", item.shape)
+        for tensor_id, (name, tensor), start in zip(ids, items, starts):
+            shape = flat.numbers("I", tensor.shape)
             text = flat.string(name)
-            number = self.DTYPES[item.dtype]
+            number = self.DTYPES[tensor.dtype]
             place = flat.table(self.TENSOR, id=tensor_id, name=text, shape=shape,
-                               data_type=number, data_offset=start, data_size=item.nbytes)
+                               data_type=number, data_offset=start,
+                               data_size=tensor.nbytes)
             tables.append((tensor_id, place))
-            new_ids[self.native_attrs(item).get("id", tensor_id)] = tensor_id
+            new_ids[self.native_attrs(tensor).get("id", tensor_id)] = tensor_id
         if sort:
             tables.sort()
         operation_places = self.write_operations(flat, operations, new_ids)
@@ -6971,25 +6976,25 @@ def dtype_of_bits(code: str, wanted: "Optional[str]") -> str:
     raise TypeError(f"{what}: tensor(x, DTYPE) says which")
 
 
-def to_numpy(item: Tensor, dtype: Any, copy: "Optional[bool]") -> Any:
+def to_numpy(tensor: Tensor, dtype: Any, copy: "Optional[bool]") -> Any:
     """Return a tensor as a numpy array, for __array__()."""
     import numpy
     # numpy alone has no such dtype.
-    has_no_code = item.itemsize is not None and item.dtype not in STRUCT_CODE
+    has_no_code = tensor.itemsize is not None and tensor.dtype not in STRUCT_CODE
     scalar_type: Any = None
     is_other = False
     is_swapped = False
     if has_no_code:
-        scalar_type = type_of_ml_dtypes(str(item.dtype))
-        is_swapped = item.itemsize != 1 and item.byteorder != NATIVE
+        scalar_type = type_of_ml_dtypes(str(tensor.dtype))
+        is_swapped = tensor.itemsize != 1 and tensor.byteorder != NATIVE
         is_same = scalar_type is not None and numpy.dtype(dtype) == scalar_type
         is_other = dtype is not None and not is_same
-    if copy is False and (is_other or is_swapped or item.encoding != "raw"):
-        wanted = dtype or item.dtype
+    if copy is False and (is_other or is_swapped or tensor.encoding != "raw"):
+        wanted = dtype or tensor.dtype
         raise ValueError(f"copy=False: elements as {wanted} have to be made first")
-    source = item
-    if item.encoding != "raw":
-        source = item.contiguous()
+    source = tensor
+    if tensor.encoding != "raw":
+        source = tensor.contiguous()
     array: Any = source
     if is_other and scalar_type is None:
         array = source.astype("float32")
@@ -7011,33 +7016,33 @@ def type_of_ml_dtypes(dtype: str) -> Any:
     return getattr(module, dtype, None)
 
 
-def bits_in_numpy(item: Tensor, scalar_type: Any) -> Any:
+def bits_in_numpy(tensor: Tensor, scalar_type: Any) -> Any:
     """Return a tensor as a numpy array of a type of elements, or without one of bits."""
     import numpy
-    nbytes = item.itemsize or 1
-    bits = numpy.asarray(item.copy(dtype=f"uint{8 * nbytes}"), f"u{nbytes}")
+    nbytes = tensor.itemsize or 1
+    bits = numpy.asarray(tensor.copy(dtype=f"uint{8 * nbytes}"), f"u{nbytes}")
     bits.flags.writeable = False
     return bits.view(scalar_type or f"V{nbytes}")
 
 
-def to_dlpack(item: Tensor, options: Facts) -> Any:
+def to_dlpack(tensor: Tensor, options: Facts) -> Any:
     """Return a capsule for __dlpack__()."""
     import numpy
-    if item.itemsize is not None and item.dtype not in STRUCT_CODE:
+    if tensor.itemsize is not None and tensor.dtype not in STRUCT_CODE:
         torch: Any = sys.modules.get("torch")
         if torch is None:
-            what = f"{item.dtype} needs torch (import it before) or jax.numpy.asarray"
+            what = f"{tensor.dtype} needs torch (import it before) or jax.numpy.asarray"
             raise BufferError(what)
-        bits = torch.from_dlpack(item.copy(dtype=f"int{8 * item.itemsize}"))
-        return bits.view(getattr(torch, str(item.dtype))).__dlpack__(**options)
+        bits = torch.from_dlpack(tensor.copy(dtype=f"int{8 * tensor.itemsize}"))
+        return bits.view(getattr(torch, str(tensor.dtype))).__dlpack__(**options)
     # Its elements are native.
-    array: Any = numpy.asarray(item, item.dtype)
+    array: Any = numpy.asarray(tensor, tensor.dtype)
     # torch takes no negative strides, old libraries nothing that is read-only.
     is_backward = min(array.strides, default=0) < 0
     must_copy = is_backward or not options.get("max_version")
     if options.get("copy") is False:
-        is_swapped = item.byteorder != NATIVE and array.itemsize > 1
-        if must_copy or is_swapped or item.encoding != "raw":
+        is_swapped = tensor.byteorder != NATIVE and array.itemsize > 1
+        if must_copy or is_swapped or tensor.encoding != "raw":
             raise BufferError("copy=False: the elements have to be made or copied first")
     if must_copy:
         array = array.copy()
@@ -8409,8 +8414,8 @@ class Mag300(Format):
         for name, entry in root["tensor_map"].items():
             trail = "tensor_map", name
             with reading:
-                item = self.open_entry(reading, trail, entry, start, order)
-                reading.add_tensor(item, trail, start, data_end, self.FIELD_OF)
+                tensor = self.open_entry(reading, trail, entry, start, order)
+                reading.add_tensor(tensor, trail, start, data_end, self.FIELD_OF)
         if not reading.errors:
             self.check_places(reading, start, size)
         if start > end:
@@ -8453,36 +8458,36 @@ class Mag300(Format):
         """Raise unless each tensor is at the next multiple of 4096."""
         at = 0
         items = list(reading.tensors.values())
-        items += [item for item, _ in reading.missing.values()]
-        items.sort(key=lambda item: item.start)
-        for item in items:
-            offset = item.start - start
+        items += [tensor for tensor, _ in reading.missing.values()]
+        items.sort(key=lambda tensor: tensor.start)
+        for tensor in items:
+            offset = tensor.start - start
             is_next = at <= offset < at + 4096
-            if item.stored_nbytes and offset % 4096:
+            if tensor.stored_nbytes and offset % 4096:
                 is_next = False
             if not is_next:
                 place = f"the next multiple of 4096 from {at}"
                 what = f"its data begin at {offset}, not at {place}"
-                trail = "tensor_map", item.name
-                raise reading.entry_error(what, item.name, trail, "offset", "bounds")
-            at = offset + item.stored_nbytes
+                trail = "tensor_map", tensor.name
+                raise reading.entry_error(what, tensor.name, trail, "offset", "bounds")
+            at = offset + tensor.stored_nbytes
         if size - at >= 4096:
             what = f"{size} bytes of data, but tensors end at {at}"
             raise reading.error(what, "blob_span")
 
     def notes(self, file: File) -> "Notes":
         found = []
-        for item in file.values():
-            if item.unreadable:
-                what = f"{item.unreadable}: magnetron 0.2.2 refuses the file"
-                found.append((item, what))
+        for tensor in file.values():
+            if tensor.unreadable:
+                what = f"{tensor.unreadable}: magnetron 0.2.2 refuses the file"
+                found.append((tensor, what))
         yield found
 
     def metadata_problem(self, key: Any, value: Any) -> "Optional[str]":
         return json_problem({key: value}, MAX_DEPTH - 2)  # in a list
 
-    def can_copy_opaque(self, item: Tensor) -> bool:
-        return "dtype_id" in self.native_attrs(item) and item.byteorder == "<"
+    def can_copy_opaque(self, tensor: Tensor) -> bool:
+        return "dtype_id" in self.native_attrs(tensor) and tensor.byteorder == "<"
 
     def write(self, items: Items, metadata: Facts, attrs: Facts,
               options: Facts) -> Blocks:
@@ -8491,20 +8496,20 @@ class Mag300(Format):
         entries = {}
         starts = []
         end = 0
-        for name, item in items:
+        for name, tensor in items:
             start = end
-            nbytes = item.nbytes
+            nbytes = tensor.nbytes
             if nbytes:
                 start = round_up(end, 4096)
             end = start + nbytes
-            if item.dtype is None:
-                own = self.native_attrs(item)
+            if tensor.dtype is None:
+                own = self.native_attrs(tensor)
                 code = own.get("dtype", "")
                 number = own["dtype_id"]
             else:
-                code = self.DTYPES[item.dtype]
-                number = self.NUMBERS.index(item.dtype)
-            entries[name] = {"shape": item.shape, "dtype": code, "dtype_id": number,
+                code = self.DTYPES[tensor.dtype]
+                number = self.NUMBERS.index(tensor.dtype)
+            entries[name] = {"shape": tensor.shape, "dtype": code, "dtype_id": number,
                              "offset": start, "nbytes": nbytes}
             starts.append(start)
         if not end:
@@ -8678,8 +8683,8 @@ class ZTensor2(Format):
         for name, entry in top["objects"].items():
             trail = "objects", name
             with reading:
-                item = self.open_entry(reading, shards, trail, entry)
-                reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
+                tensor = self.open_entry(reading, shards, trail, entry)
+                reading.add_tensor(tensor, trail, 0, reading.end, self.FIELD_OF)
         self.check_overlap(reading, top["objects"], start, start + nbytes)
         attrs: Facts = {"version": "2"}
         if "shards" in top:
@@ -8739,13 +8744,13 @@ class ZTensor2(Format):
                             shapes.get(role))
         if layout != "dense":
             return self.join_parts(name, entry, parts, list(shapes))
-        item = parts["data"]
-        item.name = name
+        tensor = parts["data"]
+        tensor.name = name
         attrs = Map(layout=layout)
-        attrs.update(item.attrs)
-        item._attrs = attrs
-        item._custom = entry.get("attributes")
-        return item
+        attrs.update(tensor.attrs)
+        tensor._attrs = attrs
+        tensor._custom = entry.get("attributes")
+        return tensor
 
     def join_parts(self, name: str, entry: Facts, parts: TensorMap,
                    roles: "List[str]") -> Tensor:
@@ -8914,9 +8919,9 @@ class ZTensor2(Format):
                 raise self.fault(reading, what, trail, "blob", "bounds")
             return
 
-    def checksums(self, item: Tensor) -> "Iterator[Tuple[str, Tensor, str]]":
+    def checksums(self, tensor: Tensor) -> "Iterator[Tuple[str, Tensor, str]]":
         # They are of decoded bytes.
-        return iter_digests(item, "digest")
+        return iter_digests(tensor, "digest")
 
     def inner_checksums(self, part: Tensor) -> "Iterator[Tuple[str, Tensor, str]]":
         """Those of a seek table that no frame has: the others are compared on decoding.
@@ -8936,7 +8941,8 @@ class ZTensor2(Format):
 
     def notes(self, file: File) -> "Notes":
         what = "the name is not in NFC: the canonical writer of ztensor 2.1.2 refuses it"
-        yield [(item, what) for item in file.values() if composed(item.name) != item.name]
+        yield [(tensor, what) for tensor in file.values()
+               if composed(tensor.name) != tensor.name]
 
     def hashed_blocks(self, part: Tensor) -> Blocks:
         if part.encoding == "raw":
@@ -8947,10 +8953,10 @@ class ZTensor2(Format):
             part.check_readable()
         yield from part.iter_decoded()
 
-    def can_copy_opaque(self, item: Tensor) -> bool:
+    def can_copy_opaque(self, tensor: Tensor) -> bool:
         """Return whether it is dense, decodable, and of a type over a known dtype."""
-        attrs = item.attrs
-        if item.format != self.NAME or item.dtype is not None:
+        attrs = tensor.attrs
+        if tensor.format != self.NAME or tensor.dtype is not None:
             return False
         if attrs.get("layout") != "dense":
             return False
@@ -8960,9 +8966,9 @@ class ZTensor2(Format):
             return False
         if code in self.TYPES and self.TYPES[code][0] != over:
             return False
-        if item.encoding == "raw":
+        if tensor.encoding == "raw":
             return True
-        return item.is_decodable() and item.decoded_nbytes is not None
+        return tensor.is_decodable() and tensor.decoded_nbytes is not None
 
     def padding(self, start: int, stop: int, before: str, after: str,
                 attrs: Facts) -> "Tuple[int, int]":
@@ -8970,31 +8976,31 @@ class ZTensor2(Format):
             return 0, 0
         return min(stop - start, -start % self.PLACE), 0
 
-    def has_odd_bytes(self, item: Tensor) -> bool:
-        if item.encoding not in ("raw",) + DECODED:
+    def has_odd_bytes(self, tensor: Tensor) -> bool:
+        if tensor.encoding not in ("raw",) + DECODED:
             return False
-        if item.dtype == "bool":
-            return item.unreadable is None
-        return item.attrs.get("type") == "f4_e2m1" and item.size & 1 == 1
+        if tensor.dtype == "bool":
+            return tensor.unreadable is None
+        return tensor.attrs.get("type") == "f4_e2m1" and tensor.size & 1 == 1
 
     def other_checksums(self, attrs: Facts) -> "Iterator[str]":
         for name in attrs.get("shards", ()):
             yield f"the shard {short_repr(name)}"
 
-    def odd_byte(self, item: Tensor) -> "Optional[Tuple[int, str]]":
-        if not self.has_odd_bytes(item):
+    def odd_byte(self, tensor: Tensor) -> "Optional[Tuple[int, str]]":
+        if not self.has_odd_bytes(tensor):
             return None
         at = 0
         last = b""
-        for block in iter_parts(item.iter_bytes(), BLOCK):
-            if item.dtype == "bool":
+        for block in iter_parts(tensor.iter_bytes(), BLOCK):
+            if tensor.dtype == "bool":
                 rest = bytes(block).lstrip(b"\0\1")
                 if rest:
                     what = f"a bool of byte {rest[0]}, not 0 or 1"
                     return at + len(block) - len(rest), what
             at += len(block)
             last = bytes(block[-1:]) or last
-        if item.dtype is None and last > b"\x0f":
+        if tensor.dtype is None and last > b"\x0f":
             return at - 1, "the unused half of the last byte is not 0"
         return None
 
@@ -9011,8 +9017,8 @@ class ZTensor2(Format):
             return str(error)
         return None
 
-    def custom_problem(self, item: Tensor, key: Any) -> "Optional[str]":
-        return self.metadata_problem(key, item.custom[key], 4)
+    def custom_problem(self, tensor: Tensor, key: Any) -> "Optional[str]":
+        return self.metadata_problem(key, tensor.custom[key], 4)
 
     def name_problem(self, name: str) -> "Optional[str]":
         why = super().name_problem(name)
@@ -9020,18 +9026,18 @@ class ZTensor2(Format):
             why = "the name is not " + NAMED.words
         return why
 
-    def tensor_problems(self, item: Tensor) -> "Iterator[str]":
-        yield from super().tensor_problems(item)
+    def tensor_problems(self, tensor: Tensor) -> "Iterator[str]":
+        yield from super().tensor_problems(tensor)
         # The real reader multiplies the dimensions before a 0.
-        if count_elements(until_0(item.shape)) >> 64:
-            yield f"shape {short_repr(item.shape)}: over 2**64-1 elements"
-        odd = self.odd_byte(item)
+        if count_elements(until_0(tensor.shape)) >> 64:
+            yield f"shape {short_repr(tensor.shape)}: over 2**64-1 elements"
+        odd = self.odd_byte(tensor)
         if odd is not None:
             yield f"{odd[1]} (byte {odd[0]})"
 
     def write(self, items: Items, metadata: Facts, attrs: Facts, options: Facts,
               digest_of: Any = None) -> Blocks:
-        """As Format.write(); `digest_of`(name, item): its digest, if it is known."""
+        """As Format.write(); `digest_of`(name, tensor): its digest, if it is known."""
         self.raise_problems(self.problems(items, metadata))
         return self.iter_objects(items, metadata, digest_of)
 
@@ -9044,23 +9050,23 @@ class ZTensor2(Format):
         encoded: "Dict[Any, Tuple[bytes, bytes, bytes]]" = {}
         # (tensor, where it is) by size and digest.
         stored: "Dict[Any, Tuple[Tensor, int]]" = {}
-        for name, item in sorted(items, key=lambda pair: encode_text(pair[0])):
-            nbytes: Any = item.decoded_nbytes
+        for name, tensor in sorted(items, key=lambda pair: encode_text(pair[0])):
+            nbytes: Any = tensor.decoded_nbytes
             start = round_up(at, self.PLACE)
             if digest_of is None:
-                digest = hash_blocks("xxh3", item.iter_bytes())
+                digest = hash_blocks("xxh3", tensor.iter_bytes())
             else:
-                digest = digest_of(name, item)
-            twin, place = stored.setdefault((nbytes, digest), (item, start))
-            if place != start and has_same_bytes(item, twin):
+                digest = digest_of(name, tensor)
+            twin, place = stored.setdefault((nbytes, digest), (tensor, start))
+            if place != start and has_same_bytes(tensor, twin):
                 start = place
             elif nbytes:
                 yield zeros[:start - at]
-                yield from item.iter_bytes()
+                yield from tensor.iter_bytes()
                 at = start + nbytes
             blob = cbor_head(4, 2) + cbor_scalar(start) + cbor_scalar(nbytes)
             objects.append((cbor_scalar(name),
-                            self.pack_object(item, blob, digest, encoded)))
+                            self.pack_object(tensor, blob, digest, encoded)))
         more = {}
         if metadata:
             more["attributes"] = metadata
@@ -9074,27 +9080,27 @@ class ZTensor2(Format):
         yield bytes(start - at) + data
         yield self.FOOTER.pack(start, len(data), xxh3_64([data]), 2, 0, self.MAGICS[0])
 
-    def pack_object(self, item: Tensor, blob: bytes, digest: str,
+    def pack_object(self, tensor: Tensor, blob: bytes, digest: str,
                     encoded: "Dict[Any, Tuple[bytes, bytes, bytes]]") -> bytes:
         """Return an object of the manifest; `encoded`: what comes again in others."""
-        code = self.DTYPES.get(item.dtype)
+        code = self.DTYPES.get(tensor.dtype)
         # An unknown type has its words in attrs.
         if code is None:
-            code = item.attrs
-        key = code["dtype"], code.get("type"), item.shape
+            code = tensor.attrs
+        key = code["dtype"], code.get("type"), tensor.shape
         if key not in encoded:
             # The part has so many fields.
             count = 4 if "type" in code else 3
             front = cbor_scalar("parts") + cbor_head(5, 1) + cbor_scalar("data")
             front += cbor_head(5, count) + cbor_scalar("blob")
             middle = pack_pairs(code, ("type", "dtype")) + cbor_scalar("digest")
-            form = {"shape": item.shape, "layout": "dense"}
+            form = {"shape": tensor.shape, "layout": "dense"}
             encoded[key] = front, middle, pack_pairs(form, form)
         front, middle, end = encoded[key]
         count = 3
-        if item._custom:
+        if tensor._custom:
             count = 4
-            end += pack_pairs({"attributes": item._custom}, ("attributes",), "bytes")
+            end += pack_pairs({"attributes": tensor._custom}, ("attributes",), "bytes")
         return cbor_head(5, count) + front + blob + middle + cbor_scalar(digest) + end
 
 
@@ -9422,11 +9428,11 @@ class Safetensors(Format):
 
     def notes(self, file: File) -> "Notes":
         found = []
-        for item in file.values():
-            code = item.attrs.get("st_dtype")
+        for tensor in file.values():
+            code = tensor.attrs.get("st_dtype")
             if code is not None and code not in self.TYPES:
                 what = f"no dtype of {self.NAME} is called {safe_repr(code)}: its readers "
-                found.append((item, what + "refuse the file"))
+                found.append((tensor, what + "refuse the file"))
         yield found
 
     def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
@@ -9446,8 +9452,8 @@ class Safetensors(Format):
         data_start = at + nbytes
         for name in list(index):
             with reading:
-                item = self.open_entry(reading, (name,), index.pop(name), data_start)
-                reading.add_tensor(item, (name,), 0, reading.end, self.FIELD_OF)
+                tensor = self.open_entry(reading, (name,), index.pop(name), data_start)
+                reading.add_tensor(tensor, (name,), 0, reading.end, self.FIELD_OF)
         # 4 together they fill the file
         if not reading.errors:
             self.check_places(reading, data_start)
@@ -9500,15 +9506,15 @@ class Safetensors(Format):
     def check_places(reading: Reading, at: int) -> None:
         """Raise unless the data lie side by side, from `at` to the end of the file."""
         items = list(reading.tensors.values())
-        items += [item for item, _ in reading.missing.values()]
-        items.sort(key=lambda item: (item.start, item.stored_nbytes))
-        for item in items:
-            if item.start != at:
-                what = f"its data begin at {item.start}, those before end at {at}"
-                trail = (item.name,)
-                raise reading.entry_error(what, item.name, trail, "data_offsets",
+        items += [tensor for tensor, _ in reading.missing.values()]
+        items.sort(key=lambda tensor: (tensor.start, tensor.stored_nbytes))
+        for tensor in items:
+            if tensor.start != at:
+                what = f"its data begin at {tensor.start}, those before end at {at}"
+                trail = (tensor.name,)
+                raise reading.entry_error(what, tensor.name, trail, "data_offsets",
                                           "bounds")
-            at += item.stored_nbytes
+            at += tensor.stored_nbytes
         reading.check_whole()
         if at < reading.end:
             what = f"bytes after the end of the data: {reading.end - at}"
@@ -9542,10 +9548,10 @@ class Safetensors(Format):
             index["__metadata__"] = metadata
         starts = []
         end = 0
-        for _, name, code, item in rows:
+        for _, name, code, tensor in rows:
             starts.append(end)
-            end += item.nbytes
-            index[name] = {"dtype": code, "shape": item.shape,
+            end += tensor.nbytes
+            index[name] = {"dtype": code, "shape": tensor.shape,
                            "data_offsets": (starts[-1], end)}
         data = json_dumps(index)
         data += b" " * (-len(data) % 8)
@@ -9554,7 +9560,7 @@ class Safetensors(Format):
         # 3 its size, the index, the data
         head = self.HEADER.pack(len(data)) + data
         starts = [len(head) + start for start in starts]
-        pairs = [(name, item) for _, name, _, item in rows]
+        pairs = [(name, tensor) for _, name, _, tensor in rows]
         return self.iter_file(head, pairs, starts, len(head) + end)
 
     def make_rows(self, items: Items, metadata: Facts) -> "List[Any]":
@@ -9562,17 +9568,17 @@ class Safetensors(Format):
         """
         problems = self.problems(items, metadata)
         rows = []
-        for name, item in items:
-            known = self.DTYPES.get(item.dtype)
-            code = self.native_attrs(item).get("st_dtype", known)
+        for name, tensor in items:
+            known = self.DTYPES.get(tensor.dtype)
+            code = self.native_attrs(tensor).get("st_dtype", known)
             if known is not None and known != code:
-                what = f"st_dtype {short_repr(code)} does not go with {item.dtype}"
+                what = f"st_dtype {short_repr(code)} does not go with {tensor.dtype}"
                 problems.append((name, what))
-            elif 0 in item.shape and count_elements(until_0(item.shape)) >> 64:
-                what = f"shape {short_repr(item.shape)}: over 2**64-1 elements"
+            elif 0 in tensor.shape and count_elements(until_0(tensor.shape)) >> 64:
+                what = f"shape {short_repr(tensor.shape)}: over 2**64-1 elements"
                 problems.append((name, what))
             place = self.TYPES.get(code, (99, 0, ""))[0]
-            rows.append((place, name, code, item))
+            rows.append((place, name, code, tensor))
         self.raise_problems(problems)
         return rows
 
@@ -9669,8 +9675,8 @@ class BurnRecord(Format):
         scalars: Facts = Map()
         for trail, entry in self.each_tensor(reading, top["item"], scalars):
             with reading:
-                item = self.open_entry(reading, metadata, trail, *entry)
-                reading.add_tensor(item, trail, 0, reading.end, self.FIELD_OF)
+                tensor = self.open_entry(reading, metadata, trail, *entry)
+                reading.add_tensor(tensor, trail, 0, reading.end, self.FIELD_OF)
         for name, value in reading.others.items():
             if type(value) is range:
                 reading.others[name] = reading.source.read(value.start, len(value))
@@ -9894,7 +9900,8 @@ class ReopenedFile(PickledFile):
 
 
 def metadata_values(file: Any, names: Any = None) -> "Dict[Any, List[Any]]":
-    """Return the values of each metadata key: several where shards (of `names`) differ."""
+    """Return the values of each metadata key: several where shards (of `names`) differ.
+    """
     if file.shards is None:
         return Map([(key, [value]) for key, value in file.metadata.items()])
     if names is None:
@@ -10097,7 +10104,7 @@ class ShardedFile(File):
     @property
     def nbytes(self) -> int:  # type: ignore[override]
         """The stored bytes of all tensors, whose shards it opens."""
-        return sum([item.stored_nbytes for item in self.values()])
+        return sum([tensor.stored_nbytes for tensor in self.values()])
 
     @property
     def metadata(self) -> Facts:  # type: ignore[override]
@@ -10176,7 +10183,7 @@ def own_tensor(value: Any) -> "Optional[Tensor]":
 
 def own_tensors(tensors: Any) -> TensorMap:
     """Return a mapping with Tensors of this copy."""
-    return Map([(name, own_tensor(item)) for name, item in tensors.items()])
+    return Map([(name, own_tensor(tensor)) for name, tensor in tensors.items()])
 
 
 def own_sparse(value: Any) -> Tensor:
@@ -11361,51 +11368,51 @@ def target_of(field: Field, starts: "Dict[int, None]") -> "Optional[int]":
 def data_fields(reading: Recorder) -> "List[Field]":
     """Return the fields of the bytes of tensors, by offset."""
     fields = []
-    for item in reading.tensors.values():
-        if item.source is not reading.source:
+    for tensor in reading.tensors.values():
+        if tensor.source is not reading.source:
             continue
-        name = truncate(item.name, TRAIL_WIDTH)
-        for start, nbytes, role in item.ranges():
+        name = truncate(tensor.name, TRAIL_WIDTH)
+        for start, nbytes, role in tensor.ranges():
             label = f"data {name}.{role}" if role else f"data {name}"
-            value, doc = describe_data(item, role)
-            fields.append(Field(start, nbytes, label, value, doc, "data", 0, item.name))
-    for item, _ in reading.missing.values():
-        if item.start <= reading.end:
-            label = "data " + truncate(item.name, TRAIL_WIDTH)
-            fields.append(Field(item.start, reading.end - item.start, label, None,
-                                "it is not whole", "data", 0, item.name))
+            value, doc = describe_data(tensor, role)
+            fields.append(Field(start, nbytes, label, value, doc, "data", 0, tensor.name))
+    for tensor, _ in reading.missing.values():
+        if tensor.start <= reading.end:
+            label = "data " + truncate(tensor.name, TRAIL_WIDTH)
+            fields.append(Field(tensor.start, reading.end - tensor.start, label, None,
+                                "it is not whole", "data", 0, tensor.name))
     return sorted(fields, key=field_order)
 
 
-def describe_data(item: Tensor, role: str) -> "Tuple[str, str]":
+def describe_data(tensor: Tensor, role: str) -> "Tuple[str, str]":
     """Return value and doc of a tensor's bytes: its type, the first elements."""
-    text = f"{dtype_words(item)} {short_repr(item.shape)}"
-    if item.is_sparse:
+    text = f"{dtype_words(tensor)} {short_repr(tensor.shape)}"
+    if tensor.is_sparse:
         return role or "values", f"of sparse {text}"
     if role:
-        return role, f"of {text}: {item.unreadable}"
-    if item.unreadable:
-        return text, item.unreadable
-    if item.encoding != "raw":
-        return text, f"{safe_str(item.encoding)}, {item.nbytes} bytes decoded"
-    if item.itemsize is None:
+        return role, f"of {text}: {tensor.unreadable}"
+    if tensor.unreadable:
+        return text, tensor.unreadable
+    if tensor.encoding != "raw":
+        return text, f"{safe_str(tensor.encoding)}, {tensor.nbytes} bytes decoded"
+    if tensor.itemsize is None:
         return text, "stored bytes"
-    return text, first_elements(item, item.itemsize)
+    return text, first_elements(tensor, tensor.itemsize)
 
 
-def first_elements(item: Tensor, itemsize: int) -> str:
+def first_elements(tensor: Tensor, itemsize: int) -> str:
     """Return how the elements of a tensor are stored, and the first three."""
     words = []
-    if item._strides is not None:
+    if tensor._strides is not None:
         words.append("column-major:")
-    if itemsize > 1 and item.byteorder == ">":
+    if itemsize > 1 and tensor.byteorder == ">":
         words.append("big-endian:")
-    head = item.source.view(item.start, min(item.stored_nbytes, 3 * itemsize))
-    for value in unpack_values(str(item.dtype), head, item.byteorder):
+    head = tensor.source.view(tensor.start, min(tensor.stored_nbytes, 3 * itemsize))
+    for value in unpack_values(str(tensor.dtype), head, tensor.byteorder):
         if isinstance(value, float):
             value = float("%.5g" % value)
         words.append(repr(value))
-    if item.size > 3:
+    if tensor.size > 3:
         words.append("...")
     return " ".join(words)
 
@@ -11893,11 +11900,11 @@ def add_notes(report: Report, check: str,
               rows: "Sequence[Tuple[Optional[Tensor], str]]") -> None:
     """Add notes of one kind, (tensor or None, what): five, and how many more there are.
     """
-    for item, what in rows[:5]:
-        if item is None:
+    for tensor, what in rows[:5]:
+        if tensor is None:
             report.add("note", check, what)
         else:
-            report.add("note", check, what, item.name, item.offset)
+            report.add("note", check, what, tensor.name, tensor.offset)
     if rows[5:]:
         report.add("note", check, f"{len(rows) - 5} more")
 
@@ -11907,21 +11914,21 @@ def note_places(report: Report, file: File) -> None:
     align = file.fmt.ALIGN
     if file.attrs.get("layout") == "packed":
         align = 1
-    stored = [item for item in file.values() if item.stored_nbytes]
+    stored = [tensor for tensor in file.values() if tensor.stored_nbytes]
     what = f"its data are not at a multiple of {align}"
-    unaligned = [(item, what) for item in stored if item.start % align]
+    unaligned = [(tensor, what) for tensor in stored if tensor.start % align]
     overlaps = []
     # The tensor that reaches furthest, and its end.
     owner: Any = None
     end = 0
-    for item in sorted(stored, key=lambda item: (item.start, item.stored_nbytes)):
-        stop = item.start + item.stored_nbytes
+    for tensor in sorted(stored, key=lambda tensor: (tensor.start, tensor.stored_nbytes)):
+        stop = tensor.start + tensor.stored_nbytes
         # The same bytes are those of tied weights.
-        if item.start < end and (item.start, stop) != (owner.start, end):
+        if tensor.start < end and (tensor.start, stop) != (owner.start, end):
             what = f"its bytes overlap those of {safe_repr(owner.name)} in part"
-            overlaps.append((item, what))
+            overlaps.append((tensor, what))
         if stop > end:
-            owner = item
+            owner = tensor
             end = stop
     add_notes(report, "alignment", unaligned)
     add_notes(report, "bounds", overlaps)
@@ -11988,7 +11995,7 @@ def check_shard(report: Report, file: ShardedFile, shard: str,
         found = file.read_shard(source)
         for name, what in file.misplaced(shard, found):
             fail_shard(report, what, name)
-        total = sum([item.stored_nbytes for item in found.values()])
+        total = sum([tensor.stored_nbytes for tensor in found.values()])
         add_shard(report, shard, left, check_file(source, found.fmt, deep, watch))
     except FormatError as error:
         add_shard(report, shard, left, check_unreadable(source, error, watch, file.fmt))
@@ -12052,8 +12059,8 @@ def list_checks(file: File) -> "List[Check]":
     seen: "Set[Any]" = set()
     # Places in the file: those seen, those whose decoded bytes are hashed.
     hashed: "Set[Any]" = set()
-    for item in file.values():
-        for label, part, digest in iter_checksums(file.fmt, item, seen):
+    for tensor in file.values():
+        for label, part, digest in iter_checksums(file.fmt, tensor, seen):
             work = part.stored_nbytes
             # The type does not count.
             key = place_of(part)[:3] + (label, digest)
@@ -12062,26 +12069,26 @@ def list_checks(file: File) -> "List[Check]":
                 key = place_of(part)[:5] + (label, digest)
                 if digest.partition(":")[0] in file.fmt.DIGESTS:
                     hashed.add(place_of(part))
-            checks.setdefault(key, Check(part, work, digest, label)).items.append(item)
-        key = place_of(item) + (item.unreadable, item.size)
+            checks.setdefault(key, Check(part, work, digest, label)).items.append(tensor)
+        key = place_of(tensor) + (tensor.unreadable, tensor.size)
         work = 0
         # Its shape says what its indices may be.
-        if item.is_sparse:
-            key = (item.name,)
-            work = work_besides(item)
-        elif file.fmt.has_odd_bytes(item):
-            work = work_of_part(item)
-        elif item.encoding != "raw" and is_checkable(item):
-            if place_of(item) in hashed:
+        if tensor.is_sparse:
+            key = (tensor.name,)
+            work = work_besides(tensor)
+        elif file.fmt.has_odd_bytes(tensor):
+            work = work_of_part(tensor)
+        elif tensor.encoding != "raw" and is_checkable(tensor):
+            if place_of(tensor) in hashed:
                 continue
-            work = work_of_part(item)
-        checks.setdefault(key, Check(item, work)).items.append(item)
+            work = work_of_part(tensor)
+        checks.setdefault(key, Check(tensor, work)).items.append(tensor)
     return list(checks.values())
 
 
-def is_checkable(item: Tensor) -> bool:
+def is_checkable(tensor: Tensor) -> bool:
     """Return whether it can be decoded to a number of bytes that is known."""
-    return item.is_decodable() and item.decoded_nbytes is not None
+    return tensor.is_decodable() and tensor.decoded_nbytes is not None
 
 
 class DataCheck:
@@ -12103,9 +12110,9 @@ class DataCheck:
         self.digests: "Dict[str, str]" = {}
         self.decoded: "Set[Any]" = set()
         self.agreed = 0
-        for item in file.values():
-            if item.unreadable:
-                self.leave_out("contents", item.unreadable, [item])
+        for tensor in file.values():
+            if tensor.unreadable:
+                self.leave_out("contents", tensor.unreadable, [tensor])
 
     def choose(self, deep: bool, source: Buffer) -> "List[Check]":
         """Return the checks that the limits allow; leave out the others."""
@@ -12134,10 +12141,11 @@ class DataCheck:
         self.left.setdefault((kind, why, remedy), []).extend(items)
 
     def fail(self, check: Check, what: str, offset: "Optional[int]", kind: str) -> None:
-        for item in check.items:
+        for tensor in check.items:
             path = self.report.path
             if len(self.report.errors) < MAX_ERRORS:
-                self.report.fail(FormatError(what, offset, "data", item.name, path, kind))
+                self.report.fail(FormatError(what, offset, "data", tensor.name, path,
+                                             kind))
 
     def run(self) -> None:
         """Do the checks that are planned, and add to the report what they find."""
@@ -12178,35 +12186,35 @@ class DataCheck:
             self.fail(check, check.label + text, part.offset, check.kind)
             return
         self.agreed += len(check.items)
-        for item in check.items:
-            if not check.label and item.encoding != "sparse":
-                self.digests[item.name] = text
+        for tensor in check.items:
+            if not check.label and tensor.encoding != "sparse":
+                self.digests[tensor.name] = text
         if self.fmt.HASHES_DECODED and part.encoding != "raw":
             self.decoded.add(place_of(part))
 
 
-def check_values(fmt: Format, item: Tensor, meter: Meter, decoded: "Set[Any]") -> None:
+def check_values(fmt: Format, tensor: Tensor, meter: Meter, decoded: "Set[Any]") -> None:
     """Raise what is wrong with the values; note in `decoded` what was decoded."""
-    parts = [item]
-    if item.is_sparse:
-        parts = list(item.components.values())
+    parts = [tensor]
+    if tensor.is_sparse:
+        parts = list(tensor.components.values())
     for part in parts:
         if part.encoding != "raw" and is_checkable(part) and place_of(part) not in decoded:
             for _ in meter.over(part.iter_decoded()):
                 pass
             decoded.add(place_of(part))
-    wrong = fmt.odd_byte(item)
+    wrong = fmt.odd_byte(tensor)
     if wrong:
         at, why = wrong
-        error = item.error(f"byte {at} of the data: {why}", check="contents")
-        if item.encoding == "raw":
+        error = tensor.error(f"byte {at} of the data: {why}", check="contents")
+        if tensor.encoding == "raw":
             error.offset += at
         raise error
 
 
 def known_digests(fmt: Format, digests: "Dict[str, str]") -> Facts:
     """Return the options of write() by which it takes digests instead of making them."""
-    def digest_of(name: str, item: Tensor) -> "Optional[str]":
+    def digest_of(name: str, tensor: Tensor) -> "Optional[str]":
         text = digests.get(name, "")
         # What has no XXH3 that agrees is not in the canonical form of zTensor 2.
         if fmt.HASHES_DECODED and not text.startswith("xxh3:"):
@@ -12225,13 +12233,13 @@ def check_canonical(report: Report, file: File, digests: "Dict[str, str]",
     if report.limits:
         report.add("-", "canonical", "not looked at, as some of the checks before")
         return
-    for item in file.values():
-        if item.encoding not in ("raw", "zstd") and (not item.unreadable
-                                                     or is_checkable(item)):
-            encodings = [part.encoding for part in item.stored_parts().values()]
+    for tensor in file.values():
+        if tensor.encoding not in ("raw", "zstd") and (not tensor.unreadable
+                                                       or is_checkable(tensor)):
+            encodings = [part.encoding for part in tensor.stored_parts().values()]
             if encodings != ["raw"] * len(encodings):
                 what = "not looked at: it would have to be decoded again"
-                report.add("-", "canonical", what, item.name)
+                report.add("-", "canonical", what, tensor.name)
                 return
     known = known_digests(file.fmt, digests)
     at = 0
