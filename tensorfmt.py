@@ -8569,6 +8569,27 @@ SHARD_SIZE = typed(int, "an integer from 48 on", is_shard_size)
 DIGEST = typed(str, "ALGORITHM:DIGITS, both lower case", is_digest)
 
 
+def composed(text: str) -> str:
+    """Return a text in NFC: its letters are composed in one way.
+
+    Many marks on one letter would be sorted in quadratic time; such a text is kept.
+    """
+    try:
+        from unicodedata import combining, normalize
+    except ImportError:
+        return text
+    if len(text.encode("utf-8", "replace")) == len(text):  # ASCII
+        return text
+    marks = 0
+    for letter in text:
+        marks += 1
+        if not combining(letter):
+            marks = 0
+        elif marks > 30:  # of Unicode's Stream-Safe Text
+            return text
+    return normalize("NFC", text)
+
+
 class ZTensor2(Format):
     """zTensor 2 (specification draft 4; crates and wheels ztensor 2.0.0 to 2.1.2).
 
@@ -10476,27 +10497,6 @@ def missing_message(file: "File", name: Any) -> str:
     if isinstance(name, str) and len(file) <= 20000:
         text += did_you_mean(name, file)
     return text
-
-
-def composed(text: str) -> str:
-    """Return a text in NFC: its letters are composed in one way.
-
-    Many marks on one letter would be sorted in quadratic time; such a text is kept.
-    """
-    try:
-        from unicodedata import combining, normalize
-    except ImportError:
-        return text
-    if len(text.encode("utf-8", "replace")) == len(text):  # ASCII
-        return text
-    marks = 0
-    for letter in text:
-        marks += 1
-        if not combining(letter):
-            marks = 0
-        elif marks > 30:  # of Unicode's Stream-Safe Text
-            return text
-    return normalize("NFC", text)
 
 
 def did_you_mean(name: str, names: Any) -> str:
@@ -13636,7 +13636,8 @@ PARTS: "Dict[str, List[str]]" = {
     "streams": ["[9d] shared streams"],
     "tools": ["[12a] other files", "[12b] repr and previews", "[13a] places", "[10g] other copies",
               "[9g] work", "[9h] equality", "[13b] explain", "[13c] verify", "[13d] convert",
-              "[13e] diff", "[14a] page", "main", "iter_checksums", "option", "dangling_link",
+              "[13e] diff", "[14a] page", "main", "composed", "iter_checksums", "option",
+              "dangling_link",
               "metadata_values", "place_of", "write_all", "stat_or_none", "cbor_float",
               "QUANT_SCHEME", "ZTensor.COMPONENT", "with_parts"],
     "mag300": ["[10a] mag300"],
@@ -15401,16 +15402,15 @@ def options_first(words: "List[str]") -> "List[str]":
         if word == "--":
             others += words[number + 1:]
             break
-        is_depth = option != "--tree" or word.isdigit()
+        takes_word = option in valued and (option != "--tree" or word.isdigit())
+        option = ""
         if word[:1] == "-" and word != "-":
             options.append(word)
             option = word
-            continue
-        if option in valued and is_depth:
+        elif takes_word:
             options.append(word)
         else:
             others.append(word)
-        option = ""
     if others:
         options.append("--")
     return options + others
