@@ -10375,11 +10375,11 @@ def preview(item: "Tensor", edge: int = SHOWN) -> str:
     return lay_out(values, item.ndim, item.ndim, widths)
 
 
-LEFT_OUT: Any = object()  # values that a preview does not show
+NOT_SHOWN: Any = object()  # values that a preview does not show
 
 
 def edge_values(part: "Tensor", edge: int) -> "List[Any]":
-    """Return the values of a tensor at the edges as nested lists, LEFT_OUT for those between."""
+    """Return the values of a tensor at the edges as nested lists, NOT_SHOWN for those between."""
     n = part.shape[0]
     if 0 < max(part.shape) <= 2 * edge and part.size:
         whole: "List[Any]" = part.tolist()
@@ -10390,7 +10390,7 @@ def edge_values(part: "Tensor", edge: int) -> "List[Any]":
     else:
         values = [part[i] for i in rows]
     if len(rows) < n:
-        values.insert(edge, LEFT_OUT)
+        values.insert(edge, NOT_SHOWN)
     return values
 
 
@@ -10404,7 +10404,7 @@ def lay_out(values: Any, ndim: int, rank: int, widths: "List[int]") -> str:
         return " " * (widths[0] - len(text)) + text
     texts = []
     for value in values:
-        if value is LEFT_OUT:
+        if value is NOT_SHOWN:
             texts.append("...")
         else:
             texts.append(lay_out(value, ndim - 1, rank, widths))
