@@ -6803,10 +6803,13 @@ def dtype_remedy(fmt: Format, dtype: str) -> str:
     new = dtype_for(fmt, dtype)
     if not new:
         return ""
-    condition = ""
+    ways = f"cast='{new}'"
     if dtype not in FLOAT_DIGITS and not cast_is_exact(dtype, new):
-        condition = " if the values fit"
-    return f"; take cast='{new}'{condition}, or another format"
+        ways += " if the values fit"
+    for other in FORMATS + GENERATIONS:  # what loses nothing comes first
+        if other.FAMILY == fmt.FAMILY and other.VERSION and dtype in other.DTYPES:
+            ways = f"version={other.VERSION!r}, or {ways}"
+    return f"; take {ways}, or another format"
 
 
 def dtype_for(fmt: Format, dtype: str) -> str:

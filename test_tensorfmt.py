@@ -3987,9 +3987,10 @@ OTHER_CASTS = """
 ADVISED_CASTS = read_table("""
     format           dtype            advice
     mag              int8             cast='int32', or another format
-    mag              int64            cast='int32' if the values fit, or another format
+    mag              int64            take version='300', or cast='int32' if the values fit, or
     mag              float64          cast='float32', or another format
-    mag              float8_e4m3fn    cast='float16', or another format
+    mag              float8_e4m3fn    take version='300', or cast='float16', or another format
+    ztensor          float8_e4m3fn    take version='2', or cast='bfloat16', or another format
     burnpack         float8_e5m2      cast='bfloat16', or another format
     tensorbuffers    bool             cast='uint8', or another format
     primitiv         int64            cast='float32' if the values fit, or another format
