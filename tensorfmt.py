@@ -935,9 +935,9 @@ def check_start(here: int, nbytes: int) -> None:
 
 def dangling_link(path: str) -> str:
     """Return what is wrong with a symbolic link without target; "" of other paths."""
-    from errno import ELOOP
     if not os.path.islink(path) or os.path.exists(path):
         return ""
+    from errno import ELOOP
     target = os.readlink(path)
     what = "which is not there"
     if os.path.islink(os.path.join(os.path.dirname(path), target)):
