@@ -14226,8 +14226,8 @@ def plain_read_rows(codec: "MessagePack", at: int, rows: Any) -> "Tuple[List[Any
     return values, codec.at
 
 
-def plain_with_parts(fmt: "ZTensor", item: "Tensor", end: int) -> "Tensor":
-    return item
+def plain_with_parts(fmt: "ZTensor", tensor: "Tensor", end: int) -> "Tensor":
+    return tensor
 
 
 def plain_fold_crc32c(block: bytes, crc: int) -> "Tuple[bytes, int]":
