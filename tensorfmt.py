@@ -13660,6 +13660,8 @@ OFFERS = (
     ("tools", "`verify`: raise the first error that verify() finds.", "\n   "),
     ("tools", "`watch`: as in convert().", "\n    `watch`(verb, done, total) is called."),
     ("tools", ".todense() or convert(dense=True)", ".todense()"),
+    ("tools", "; verify() notes its error", ""),
+    ("tools", "# for explain()", ""),
     ("casts", "`dtype` converts, `shape` reshapes.", "\n    `shape` reshapes."),
     ("casts", 'tensor(x).astype("{dtype}") the values',
      "casts, which this copy lacks, the values"))
@@ -13891,7 +13893,6 @@ def cut_pieces(lines: "Dict[int, str]", pieces: "List[Piece]",
 def cut_text(text: str, pieces: "List[Piece]", kept: "Dict[Piece, Union[Piece, str]]",
              documented: "List[str]") -> str:
     """Return what is kept of a text, and lines for what it lacks."""
-    import re
     source = text.split("\n")
     lines = dict(enumerate(source, 1))
     cut_pieces(lines, pieces, kept, documented)
@@ -13900,23 +13901,35 @@ def cut_text(text: str, pieces: "List[Piece]", kept: "Dict[Piece, Union[Piece, s
         lacks = [member for member in piece.members if isinstance(kept.get(member), str)]
         if lacks:
             lines[lacks[0].first] = "\n" + stub_rows(lacks, kept, "    ")
-    # Behind left_out() stand the names of all that is left out, then the stand-ins.
-    new = [stub_rows(pieces, kept)]
-    home = 0
-    for piece in pieces:
+        # Behind left_out() stand the names of all that is left out, then the stand-ins.
         if piece.defines == ["left_out"]:
-            home = piece.last + 1
-        used = kept.get(piece, piece)
+            new = [stub_rows(pieces, kept)] + list_stand_ins(source, kept)
+            lines[piece.last + 1] = "\n\n" + "\n\n".join(new)
+    return drop_empty_sections("".join([lines[at] + "\n" for at in sorted(lines)]))
+
+
+def list_stand_ins(source: "List[str]",
+                   kept: "Dict[Piece, Union[Piece, str]]") -> "List[str]":
+    """Return the texts of the stand-ins that a copy has, in the order of the source."""
+    found: "Set[Piece]" = set()
+    for piece, used in kept.items():
         if isinstance(used, Piece) and used is not piece:
-            new.append(text_of_stand_in(source, used))
-    lines[home] = "\n\n" + "\n\n".join(new)
-    text = "".join([lines[at] + "\n" for at in sorted(lines)])
-    # A section of which nothing is left goes with its banner.
-    cut = ""
+            found.add(used)
+    return [text_of_stand_in(source, one) for one in sorted(found, key=first_line)]
+
+
+def first_line(piece: Piece) -> int:
+    return piece.first
+
+
+def drop_empty_sections(text: str) -> str:
+    """Return a text without the banners of sections of which nothing is left."""
+    import re
+    rest = ""
     for section in re.split(r"(?m)^(?=# -- \[)", text):
         if section[:4] != "# --" or re.search(r"(?m)^[^#\s]", section):
-            cut += section
-    return cut
+            rest += section
+    return rest
 
 
 def text_of_stand_in(source: "List[str]", piece: Piece) -> str:
