@@ -14414,11 +14414,11 @@ def clock_text(seconds: float) -> str:
 
 
 class Progress:
-    """Tells a terminal each second how much is done, how fast, and how long the rest takes.
+    """Tells a terminal each second how much is done, how fast, how long the rest takes.
 
     Where nobody calls it, while an index is read say, a thread tells the time. Its line
-    stays the last one: what is printed meanwhile stands above it. It ends with the first text
-    for a pipe: a pager may show that on the same terminal.
+    stays the last one: what is printed meanwhile stands above it. It ends with the first
+    text for a pipe: a pager may show that on the same terminal.
     """
 
     def __init__(self, output: "Output") -> None:
@@ -14534,8 +14534,9 @@ def each_file(args: "Namespace") -> int:
     if args.json:
         print(to_json(results))
     elif args.call is show_verify and results[1:] and (code or not args.quiet):
-        bad = [facts for facts in results if not facts.get("valid")]
-        print(f"\n{len(results)} files: {len(results) - len(bad)} valid, {len(bad)} INVALID")
+        good = len([facts for facts in results if facts.get("valid")])
+        bad = len(results) - good
+        print(f"\n{len(results)} files: {good} valid, {bad} INVALID")
     return code
 
 
@@ -15048,7 +15049,7 @@ def show_verify(args: "Namespace", path: str) -> Facts:
 
 
 def what_helps(words: "List[str]", error: ValueError) -> str:
-    """Return the command with which convert would write, as the end of a message, or ""."""
+    """Return the command with which convert writes, as the end of a message, or ""."""
     from shlex import quote
     if not isinstance(error, Refusal) or not error.needed:
         return ""
@@ -15094,8 +15095,12 @@ def option_words(needed: Facts) -> "List[str]":
 
 def pattern_of(name: str) -> str:
     """Return a pattern that can be printed, and has a name."""
-    letters = ["?" if letter in "*?" or safe_str(letter) != letter else letter for letter in name]
-    return "".join(letters)
+    pattern = ""
+    for letter in name:
+        if letter == "*" or safe_str(letter) != letter:
+            letter = "?"
+        pattern += letter
+    return pattern
 
 
 def show_convert(args: "Namespace") -> None:
@@ -15111,7 +15116,8 @@ def show_convert(args: "Namespace") -> None:
                 exclude=args.exclude, rename=Map(args.rename), dense=args.dense, drop=args.drop,
                 metadata=args.metadata, meta=Map(args.meta), watch=args.watch, **dict(args.set))
         except ValueError as error:
-            raise ValueError(f"{describe(error)}\nnothing written{what_helps(args.words, error)}")
+            advice = what_helps(args.words, error)
+            raise ValueError(f"{describe(error)}\nnothing written{advice}")
     sys.stdout.flush()  # what it still holds is not yet written
     if args.json:
         print(summary.to_json(), file=report)
