@@ -4143,10 +4143,8 @@ FORMATS += (Mag(),)
 
 def hash_blocks(algorithm: str, blocks: "Iterable[Any]") -> str:
     """Return the digest of bytes, as zTensor writes it."""
-    if algorithm == "xxh3":
-        return "xxh3:%016x" % xxh3_64(blocks)
-    if algorithm == "xxh64/32":
-        return "xxh64/32:%08x" % (xxh64(blocks) & 0xFFFFFFFF)
+    if algorithm[:3] == "xxh":
+        return xxh_digest(algorithm, blocks)
     digest = Digest(algorithm)
     for block in blocks:
         digest.update(block)
@@ -6232,7 +6230,7 @@ def check_stored(items: Items, watch: Watch = None) -> None:
         if tensor.format is None or not tensor.source.has_offsets:
             continue
         if tensor.format not in formats:
-            formats[tensor.format] = own_format(tensor.format)
+            formats[tensor.format] = find_format(tensor.format)
         fmt = formats[tensor.format]
         if not fmt.DIGESTS:
             continue
@@ -7834,6 +7832,13 @@ def fast_xxh3() -> Any:
             # There is no module, or one before xxhash 2.0.
             FAST_XXH3.append(None)
     return FAST_XXH3[0]
+
+
+def xxh_digest(algorithm: str, blocks: "Iterable[Any]") -> str:
+    """Return the digest "xxh3" of bytes, or "xxh64/32": the lower half of XXH64."""
+    if algorithm == "xxh3":
+        return "xxh3:%016x" % xxh3_64(blocks)
+    return "xxh64/32:%08x" % (xxh64(blocks) & 0xFFFFFFFF)
 
 
 def xxh3_64(blocks: "Iterable[Any]") -> int:
@@ -10232,14 +10237,6 @@ def own_error(error: Any) -> ValueError:
                        error.check)
 
 
-def own_format(name: str) -> Format:
-    """Return the format with this name; Unsupported where this copy has none."""
-    for fmt in FORMATS + GENERATIONS:
-        if fmt.NAME == name:
-            return fmt
-    raise Unsupported(f"this copy was made without {name}")
-
-
 def own_file(value: Any) -> "Optional[File]":
     """Return a File of this copy of the module, or of another one as of this; else None.
     """
@@ -10247,7 +10244,7 @@ def own_file(value: Any) -> "Optional[File]":
         return value
     if not hasattr(value, "fmt") or not hasattr(value, "_tensors"):
         return None
-    facts: Facts = dict(vars(value), fmt=own_format(value.fmt.NAME))
+    facts: Facts = dict(vars(value), fmt=find_format(value.fmt.NAME))
     if getattr(value, "shards", None) is None:
         made = File(facts["fmt"], value.source, value.attrs, value.metadata, {})
         facts["_tensors"] = own_tensors(value)
