@@ -9843,12 +9843,13 @@ def split_shard_name(name: str) -> "Optional[Tuple[str, int, str]]":
 
 
 def title_of_shard(name: str) -> str:
-    """Return what tells a shard from the others of its model: 00001-of-00002."""
+    """Return what tells a shard from the others of its model: 1 of 2, or its name."""
     kind = split_shard_name(name)
     if kind is None:
         return name
-    stem, _, ending = kind
-    return name[len(stem) + 1:len(name) - len(ending) - 1]
+    stem, count, _ = kind
+    number = name[len(stem) + 1:].partition("-")[0]
+    return f"{int(number)} of {count}"
 
 
 def is_plain_name(text: str) -> bool:

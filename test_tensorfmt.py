@@ -6891,7 +6891,7 @@ class ShardTest(FolderCase):
         code, out, _ = run("ls", path, "--only", "[ac]")
         self.assertIn("safetensors, 2 shards, 8 bytes", out)
         self.assertIn("shape       shard   name\n", out)
-        self.assertIn("[2]         2-of-2  c\n", out)
+        self.assertIn("[2]         2 of 2  c\n", out)
         rows = json.loads(run("ls", path, "--json")[1])[0]["tensors"]
         self.assertEqual([row["shard"] for row in rows], [TWO, ONE, ONE, TWO])
 
