@@ -47,6 +47,7 @@ Contents (the banners of the sections below; search for a number)
     [6b] Schema                what a map of an index holds
     [6c] Reading               RecordType, Reading: what a format asks for
     [6d] Format                what every format says
+    [6e] sparse                stored elements and where they are
     [7a] mag                   two layouts, header + records + data
     [7b] ztensor               data + CBOR index + its size
     [7c] primitiv              a run of MessagePack values, column-major
@@ -67,7 +68,6 @@ Contents (the banners of the sections below; search for a number)
     [9h] equality              the same values, of the same types
     [9i] JSON                  RFC 8259, by the standard library
     [9j] XXH3                  XXH3-64, also by numpy
-    [9k] sparse                stored elements and where they are
     [10a] mag300               snapshot 300: header + JSON + data
     [10b] ztensor2             the same, deterministic, with digests
     [10c] quantized            values of few bits, and their scales
@@ -3808,6 +3808,297 @@ class Format:
                 yield from tensor.iter_bytes()
             at = start + tensor.nbytes
         yield bytes(end - at) + tail
+
+
+# -- [6e] sparse -------------------------------------------------------------------------
+
+
+class Sparse(Tensor):
+    """A tensor that stores some of its elements, csr or coo; read as its dense form.
+
+    `stored`: the Tensor of these elements, or of a blob that holds all.
+    `open_parts(decode)` returns the Tensors by role, or raises what is wrong with them;
+    only with `decode` it decodes one of them to learn how long the others are.
+    `is_sorted`: the columns of each row of csr rise.
+    """
+
+    __slots__ = ("stored", "open_parts", "is_blob", "is_sorted", "_components")
+    is_sparse = True
+
+    def __init__(self, stored: Tensor, name: str, shape: Shape, open_parts: Any,
+                 is_blob: bool = False, is_sorted: bool = False, attrs: "Optional[Facts]" = None,
+                 custom: "Optional[Facts]" = None, format: "Optional[str]" = None) -> None:
+        super().__init__(name, stored.dtype, shape, stored.source, stored.start,
+                         stored.stored_nbytes, None, "<", "sparse", None, attrs, custom, format)
+        self.stored = stored
+        self.open_parts = open_parts
+        self.is_blob = is_blob
+        self.is_sorted = is_sorted
+        self._components: "Optional[TensorMap]" = None  # those checked
+
+    @property
+    def components(self) -> "Dict[str, Tensor]":
+        """The parts: values, and indptr and indices (csr) or coords (coo)."""
+        parts = self._components or self.find_kept("parts")
+        if parts is None:
+            parts = self.check_parts()
+            if self.is_blob:  # they were decoded
+                self.keep("parts", parts, sum([part.nbytes for part in parts.values()]))
+            else:
+                self._components = parts
+        return Map(parts.items())
+
+    def check_parts(self) -> TensorMap:
+        """Return the parts; raise what is wrong with them."""
+        try:
+            parts: TensorMap = self.open_parts(True)
+            for part in parts.values():
+                part.check_readable()
+            count = parts["values"].size
+            if count > self.size:
+                raise FormatError(f"{count} values, but {self.size} elements")
+            why = find_bad_index(self.shape, parts, self.is_sorted)
+        except FormatError as error:
+            raise self.error(error.what, type(error), error.field or "data")
+        if why:
+            raise self.error(why)
+        return parts
+
+    def stored_parts(self) -> TensorMap:
+        parts = Map()
+        if not self.is_blob:
+            try:
+                parts.update(self._components or self.open_parts(False))
+            except FormatError:  # .components raises it again
+                pass
+        parts[""] = parts.pop("values", self.stored)
+        return parts
+
+    def iter_bytes(self) -> Blocks:
+        """Yield the dense form: zeros, and the values in their places."""
+        parts = self.components
+        size = self.check_readable()
+        if self.nbytes > MAX_DENSE:
+            what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
+            raise self.error(what, Unsupported)
+        if unpack_values(self.dtype, bytes(size))[0]:
+            raise self.error(f"{self.dtype} has no zero", Unsupported)
+        values = parts["values"].tobytes()
+        places = find_places(self.shape, parts)
+        order: Any = range(len(places))
+        if not is_rising(places):
+            order = sorted(order, key=places.__getitem__)
+        done = 0  # of the order
+        step = BLOCK // size
+        for start in range(0, self.size, step):
+            block = bytearray(min(step, self.size - start) * size)
+            while done < len(order) and places[order[done]] < start + step:
+                i = order[done]
+                at = (places[i] - start) * size
+                block[at:at + size] = values[i * size:i * size + size]
+                done += 1
+            yield block
+
+    def contiguous(self) -> Tensor:
+        """Return it dense, in memory."""
+        item = new_tensor(self.dtype, self.shape, self.tobytes(), "<", self.name, self.format)
+        return item.copy(custom=Map(self.custom.items()))
+
+    todense = contiguous
+
+    def copy(self, **changes: Any) -> "Sparse":
+        """Return it with another name, attrs or custom ones."""
+        facts = {}
+        for key in Sparse.__slots__[:-1] + ("name", "shape", "attrs", "custom", "format"):
+            facts[key] = getattr(self, key)
+        facts.update(changes)
+        made = Sparse(**facts)
+        made._components = self._components
+        return made
+
+    def astype(self, dtype: Any) -> Tensor:
+        """Return it with values of another dtype, in memory."""
+        parts = self.components
+        parts["values"] = parts["values"].astype(dtype)
+        return join_sparse(parts, self.shape, self.name, self.attrs, self.custom, self.format)
+
+    def __reduce__(self) -> Any:
+        return join_sparse, (self.components, self.shape, self.name, self.attrs, self.custom,
+                             self.format)
+
+    def sort_rows(self) -> "Dict[str, Tensor]":
+        """Return the components; of csr, the columns of each row rise."""
+        parts = self.components
+        if "indices" not in parts:
+            return parts
+        places = find_places(self.shape, parts)
+        if is_rising(places):
+            return parts
+        for role in ("values", "indices"):
+            part = parts[role]
+            elements = sorted(zip(places, iter_parts([part.tobytes()], part.check_readable())))
+            data = b"".join([element for _, element in elements])
+            parts[role] = new_tensor(part.dtype, part.shape, data, "<", role)
+        return parts
+
+
+def component_shapes(sparse_format: str, shape: Shape, nnz: int) -> "Dict[str, Shape]":
+    """Return the shapes of the components of `nnz` elements, by role."""
+    if sparse_format == "csr":
+        return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
+    return {"values": (nnz,), "coords": (len(shape), nnz)}
+
+
+def join_sparse(parts: TensorMap, shape: Shape, name: str = "", attrs: "Optional[Facts]" = None,
+                custom: "Optional[Facts]" = None, format: "Optional[str]" = None,
+                is_sorted: bool = False) -> Sparse:
+    """Return the sparse tensor of these components."""
+    def open_parts(decode: bool) -> TensorMap:
+        return parts
+
+    return Sparse(parts["values"], name, tuple(shape), open_parts, False, is_sorted, attrs, custom,
+                  format)
+
+
+def make_sparse(shape: "Optional[Shape]", parts: TensorMap, custom: "Optional[Facts]") -> Sparse:
+    """Return the sparse tensor of components that a user gives to tensor()."""
+    roles = sorted(parts)
+    sparse_format = ""
+    if shape is not None:
+        if roles == ["coords", "values"]:
+            sparse_format = "coo"
+        elif len(shape) == 2 and roles == ["indices", "indptr", "values"]:
+            sparse_format = "csr"
+    if shape is None or not sparse_format:
+        raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
+                         "shape of rank 2 and {values, indptr, indices}")
+    made = {}
+    nnz = parts["values"].size
+    for role, dims in component_shapes(sparse_format, shape, nnz).items():
+        part = parts[role]
+        if role != "values" and part.dtype not in INDEX_TYPES:
+            part = part.astype("uint64")
+        need = count_elements(dims)
+        if part.size != need:
+            wanted = f"{nnz} values of shape {short_repr(shape)} need {need}"
+            raise ValueError(f"{role} has {part.size} elements, {wanted}")
+        made[role] = new_tensor(part.dtype, dims, part.tobytes(), "<", role)
+    why = find_bad_index(shape, made)
+    if why:
+        raise ValueError(why)
+    return join_sparse(made, shape, custom=custom)
+
+
+def split_blob(sparse_format: str, shape: Shape, blob: Tensor) -> TensorMap:
+    """Return the little-endian components of a blob of sparsecsr or sparsecoo.
+
+    csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
+    coo: of each element the coordinates uint64 [rank] | value
+    """
+    size = blob.check_readable()
+    if blob.encoding == "raw" and blob.stored_nbytes % size:
+        raise FormatError(f"{blob.stored_nbytes} bytes, expected elements of {size}")
+    data = b"".join(blob.iter_bytes())
+    # Bytes in front of all elements, and of indices of each.
+    if sparse_format == "csr":
+        head = 8 * shape[0] + 8
+        width = 8
+    else:
+        head = 0
+        width = 8 * len(shape)
+    step = width + size
+    nnz, rest = divmod(len(data) - head, step)
+    if nnz < 0 or rest:
+        raise FormatError(f"{len(data)} bytes, expected {head} and {step} for each element")
+    found = {}
+    if sparse_format == "csr":
+        values = head + 8 * nnz
+        found["indptr"] = data[:head]
+        found["indices"] = data[head:values]
+        found["values"] = data[values:]
+    else:
+        rows = [data[i:i + step] for i in range(0, len(data), step)]
+        found["values"] = b"".join([row[width:] for row in rows])
+        found["coords"] = b"".join([row[i:i + 8] for i in range(0, width, 8) for row in rows])
+    components = {}
+    for role, dims in component_shapes(sparse_format, shape, nnz).items():
+        dtype = blob.dtype if role == "values" else "uint64"
+        components[role] = new_tensor(dtype, dims, found[role], "<", role)
+    return components
+
+
+def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> "Optional[str]":
+    """Return what is wrong with the indices, or None. O(stored elements)."""
+    nnz = parts["values"].size
+    parts = decode_indices(parts)
+    if "coords" in parts:
+        axes = list(zip(split_axes(parts), shape))
+    else:
+        indptr = parts["indptr"].data
+        axes = [(parts["indices"].data, shape[1])]
+        if indptr[0] != 0 or indptr[shape[0]] != nnz:
+            return "indptr does not go from 0 to the number of values"
+        for i in range(shape[0]):
+            if indptr[i] > indptr[i + 1]:
+                return f"indptr falls in row {i}"
+    if nnz:
+        for numbers, n in axes:
+            largest = max(numbers)
+            if largest >= n:
+                return f"an index is outside the shape: {largest} of {n}"
+    places = find_places(shape, parts)
+    if is_rising(places):
+        return None
+    if is_sorted and "indptr" in parts:
+        return "the columns do not rise in each row"
+    places.sort()
+    for a, b in zip(places, places[1:]):
+        if a == b:
+            return f"element {short_repr(a)} occurs twice"
+    return None
+
+
+def decode_indices(parts: TensorMap) -> TensorMap:
+    """Return the components; indices that are encoded are decoded once, in memory."""
+    found = Map(parts.items())
+    for role, part in parts.items():
+        if role != "values" and part.encoding != "raw":
+            found[role] = part.contiguous()
+    return found
+
+
+def is_rising(places: "Iterable[Any]") -> bool:
+    """Return whether each is larger than the one before."""
+    last: Any = None
+    for place in places:
+        if last is not None and place <= last:
+            return False
+        last = place
+    return True
+
+
+def split_axes(parts: TensorMap) -> "List[Any]":
+    """Return the coordinates of coo: of each axis those of all elements."""
+    coords = parts["coords"]
+    data = coords.data
+    rank, nnz = coords.shape
+    return [data[i * nnz:(i + 1) * nnz] for i in range(rank)]
+
+
+def find_places(shape: Shape, parts: TensorMap) -> "List[Any]":
+    """Return the row-major number of each stored element; of long ones coordinates."""
+    if "coords" in parts:
+        axes = split_axes(decode_indices(parts))
+        if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
+            return list(zip(*axes))
+        places = [0] * parts["values"].size
+        for numbers, n in zip(axes, shape):
+            places = [place * n + i for place, i in zip(places, numbers)]
+        return places
+    indptr = parts["indptr"].data
+    indices = parts["indices"].data
+    return [i * shape[1] + column for i in range(shape[0])
+            for column in indices[indptr[i]:indptr[i + 1]]]
 
 
 # -- [7a] mag ----------------------------------------------------------------------------
@@ -8039,297 +8330,6 @@ def xxh64_end(h: int, rest: bytes) -> int:
     for byte in rest:
         h = rotate(h ^ byte * XXH_PRIME64_5, 11) * XXH_PRIME64_1
     return xxh64_avalanche(h)
-
-
-# -- [9k] sparse -------------------------------------------------------------------------
-
-
-class Sparse(Tensor):
-    """A tensor that stores some of its elements, csr or coo; read as its dense form.
-
-    `stored`: the Tensor of these elements, or of a blob that holds all.
-    `open_parts(decode)` returns the Tensors by role, or raises what is wrong with them;
-    only with `decode` it decodes one of them to learn how long the others are.
-    `is_sorted`: the columns of each row of csr rise.
-    """
-
-    __slots__ = ("stored", "open_parts", "is_blob", "is_sorted", "_components")
-    is_sparse = True
-
-    def __init__(self, stored: Tensor, name: str, shape: Shape, open_parts: Any,
-                 is_blob: bool = False, is_sorted: bool = False, attrs: "Optional[Facts]" = None,
-                 custom: "Optional[Facts]" = None, format: "Optional[str]" = None) -> None:
-        super().__init__(name, stored.dtype, shape, stored.source, stored.start,
-                         stored.stored_nbytes, None, "<", "sparse", None, attrs, custom, format)
-        self.stored = stored
-        self.open_parts = open_parts
-        self.is_blob = is_blob
-        self.is_sorted = is_sorted
-        self._components: "Optional[TensorMap]" = None  # those checked
-
-    @property
-    def components(self) -> "Dict[str, Tensor]":
-        """The parts: values, and indptr and indices (csr) or coords (coo)."""
-        parts = self._components or self.find_kept("parts")
-        if parts is None:
-            parts = self.check_parts()
-            if self.is_blob:  # they were decoded
-                self.keep("parts", parts, sum([part.nbytes for part in parts.values()]))
-            else:
-                self._components = parts
-        return Map(parts.items())
-
-    def check_parts(self) -> TensorMap:
-        """Return the parts; raise what is wrong with them."""
-        try:
-            parts: TensorMap = self.open_parts(True)
-            for part in parts.values():
-                part.check_readable()
-            count = parts["values"].size
-            if count > self.size:
-                raise FormatError(f"{count} values, but {self.size} elements")
-            why = find_bad_index(self.shape, parts, self.is_sorted)
-        except FormatError as error:
-            raise self.error(error.what, type(error), error.field or "data")
-        if why:
-            raise self.error(why)
-        return parts
-
-    def stored_parts(self) -> TensorMap:
-        parts = Map()
-        if not self.is_blob:
-            try:
-                parts.update(self._components or self.open_parts(False))
-            except FormatError:  # .components raises it again
-                pass
-        parts[""] = parts.pop("values", self.stored)
-        return parts
-
-    def iter_bytes(self) -> Blocks:
-        """Yield the dense form: zeros, and the values in their places."""
-        parts = self.components
-        size = self.check_readable()
-        if self.nbytes > MAX_DENSE:
-            what = f"{self.nbytes} bytes if dense, MAX_DENSE = {MAX_DENSE}"
-            raise self.error(what, Unsupported)
-        if unpack_values(self.dtype, bytes(size))[0]:
-            raise self.error(f"{self.dtype} has no zero", Unsupported)
-        values = parts["values"].tobytes()
-        places = find_places(self.shape, parts)
-        order: Any = range(len(places))
-        if not is_rising(places):
-            order = sorted(order, key=places.__getitem__)
-        done = 0  # of the order
-        step = BLOCK // size
-        for start in range(0, self.size, step):
-            block = bytearray(min(step, self.size - start) * size)
-            while done < len(order) and places[order[done]] < start + step:
-                i = order[done]
-                at = (places[i] - start) * size
-                block[at:at + size] = values[i * size:i * size + size]
-                done += 1
-            yield block
-
-    def contiguous(self) -> Tensor:
-        """Return it dense, in memory."""
-        item = new_tensor(self.dtype, self.shape, self.tobytes(), "<", self.name, self.format)
-        return item.copy(custom=Map(self.custom.items()))
-
-    todense = contiguous
-
-    def copy(self, **changes: Any) -> "Sparse":
-        """Return it with another name, attrs or custom ones."""
-        facts = {}
-        for key in Sparse.__slots__[:-1] + ("name", "shape", "attrs", "custom", "format"):
-            facts[key] = getattr(self, key)
-        facts.update(changes)
-        made = Sparse(**facts)
-        made._components = self._components
-        return made
-
-    def astype(self, dtype: Any) -> Tensor:
-        """Return it with values of another dtype, in memory."""
-        parts = self.components
-        parts["values"] = parts["values"].astype(dtype)
-        return join_sparse(parts, self.shape, self.name, self.attrs, self.custom, self.format)
-
-    def __reduce__(self) -> Any:
-        return join_sparse, (self.components, self.shape, self.name, self.attrs, self.custom,
-                             self.format)
-
-    def sort_rows(self) -> "Dict[str, Tensor]":
-        """Return the components; of csr, the columns of each row rise."""
-        parts = self.components
-        if "indices" not in parts:
-            return parts
-        places = find_places(self.shape, parts)
-        if is_rising(places):
-            return parts
-        for role in ("values", "indices"):
-            part = parts[role]
-            elements = sorted(zip(places, iter_parts([part.tobytes()], part.check_readable())))
-            data = b"".join([element for _, element in elements])
-            parts[role] = new_tensor(part.dtype, part.shape, data, "<", role)
-        return parts
-
-
-def component_shapes(sparse_format: str, shape: Shape, nnz: int) -> "Dict[str, Shape]":
-    """Return the shapes of the components of `nnz` elements, by role."""
-    if sparse_format == "csr":
-        return {"values": (nnz,), "indptr": (shape[0] + 1,), "indices": (nnz,)}
-    return {"values": (nnz,), "coords": (len(shape), nnz)}
-
-
-def join_sparse(parts: TensorMap, shape: Shape, name: str = "", attrs: "Optional[Facts]" = None,
-                custom: "Optional[Facts]" = None, format: "Optional[str]" = None,
-                is_sorted: bool = False) -> Sparse:
-    """Return the sparse tensor of these components."""
-    def open_parts(decode: bool) -> TensorMap:
-        return parts
-
-    return Sparse(parts["values"], name, tuple(shape), open_parts, False, is_sorted, attrs, custom,
-                  format)
-
-
-def make_sparse(shape: "Optional[Shape]", parts: TensorMap, custom: "Optional[Facts]") -> Sparse:
-    """Return the sparse tensor of components that a user gives to tensor()."""
-    roles = sorted(parts)
-    sparse_format = ""
-    if shape is not None:
-        if roles == ["coords", "values"]:
-            sparse_format = "coo"
-        elif len(shape) == 2 and roles == ["indices", "indptr", "values"]:
-            sparse_format = "csr"
-    if shape is None or not sparse_format:
-        raise ValueError("a sparse tensor needs shape= and components {values, coords}, or a "
-                         "shape of rank 2 and {values, indptr, indices}")
-    made = {}
-    nnz = parts["values"].size
-    for role, dims in component_shapes(sparse_format, shape, nnz).items():
-        part = parts[role]
-        if role != "values" and part.dtype not in INDEX_TYPES:
-            part = part.astype("uint64")
-        need = count_elements(dims)
-        if part.size != need:
-            wanted = f"{nnz} values of shape {short_repr(shape)} need {need}"
-            raise ValueError(f"{role} has {part.size} elements, {wanted}")
-        made[role] = new_tensor(part.dtype, dims, part.tobytes(), "<", role)
-    why = find_bad_index(shape, made)
-    if why:
-        raise ValueError(why)
-    return join_sparse(made, shape, custom=custom)
-
-
-def split_blob(sparse_format: str, shape: Shape, blob: Tensor) -> TensorMap:
-    """Return the little-endian components of a blob of sparsecsr or sparsecoo.
-
-    csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
-    coo: of each element the coordinates uint64 [rank] | value
-    """
-    size = blob.check_readable()
-    if blob.encoding == "raw" and blob.stored_nbytes % size:
-        raise FormatError(f"{blob.stored_nbytes} bytes, expected elements of {size}")
-    data = b"".join(blob.iter_bytes())
-    # Bytes in front of all elements, and of indices of each.
-    if sparse_format == "csr":
-        head = 8 * shape[0] + 8
-        width = 8
-    else:
-        head = 0
-        width = 8 * len(shape)
-    step = width + size
-    nnz, rest = divmod(len(data) - head, step)
-    if nnz < 0 or rest:
-        raise FormatError(f"{len(data)} bytes, expected {head} and {step} for each element")
-    found = {}
-    if sparse_format == "csr":
-        values = head + 8 * nnz
-        found["indptr"] = data[:head]
-        found["indices"] = data[head:values]
-        found["values"] = data[values:]
-    else:
-        rows = [data[i:i + step] for i in range(0, len(data), step)]
-        found["values"] = b"".join([row[width:] for row in rows])
-        found["coords"] = b"".join([row[i:i + 8] for i in range(0, width, 8) for row in rows])
-    components = {}
-    for role, dims in component_shapes(sparse_format, shape, nnz).items():
-        dtype = blob.dtype if role == "values" else "uint64"
-        components[role] = new_tensor(dtype, dims, found[role], "<", role)
-    return components
-
-
-def find_bad_index(shape: Shape, parts: TensorMap, is_sorted: bool = False) -> "Optional[str]":
-    """Return what is wrong with the indices, or None. O(stored elements)."""
-    nnz = parts["values"].size
-    parts = decode_indices(parts)
-    if "coords" in parts:
-        axes = list(zip(split_axes(parts), shape))
-    else:
-        indptr = parts["indptr"].data
-        axes = [(parts["indices"].data, shape[1])]
-        if indptr[0] != 0 or indptr[shape[0]] != nnz:
-            return "indptr does not go from 0 to the number of values"
-        for i in range(shape[0]):
-            if indptr[i] > indptr[i + 1]:
-                return f"indptr falls in row {i}"
-    if nnz:
-        for numbers, n in axes:
-            largest = max(numbers)
-            if largest >= n:
-                return f"an index is outside the shape: {largest} of {n}"
-    places = find_places(shape, parts)
-    if is_rising(places):
-        return None
-    if is_sorted and "indptr" in parts:
-        return "the columns do not rise in each row"
-    places.sort()
-    for a, b in zip(places, places[1:]):
-        if a == b:
-            return f"element {short_repr(a)} occurs twice"
-    return None
-
-
-def decode_indices(parts: TensorMap) -> TensorMap:
-    """Return the components; indices that are encoded are decoded once, in memory."""
-    found = Map(parts.items())
-    for role, part in parts.items():
-        if role != "values" and part.encoding != "raw":
-            found[role] = part.contiguous()
-    return found
-
-
-def is_rising(places: "Iterable[Any]") -> bool:
-    """Return whether each is larger than the one before."""
-    last: Any = None
-    for place in places:
-        if last is not None and place <= last:
-            return False
-        last = place
-    return True
-
-
-def split_axes(parts: TensorMap) -> "List[Any]":
-    """Return the coordinates of coo: of each axis those of all elements."""
-    coords = parts["coords"]
-    data = coords.data
-    rank, nnz = coords.shape
-    return [data[i * nnz:(i + 1) * nnz] for i in range(rank)]
-
-
-def find_places(shape: Shape, parts: TensorMap) -> "List[Any]":
-    """Return the row-major number of each stored element; of long ones coordinates."""
-    if "coords" in parts:
-        axes = split_axes(decode_indices(parts))
-        if count_elements(shape) >> 64:  # numbers of rank x 64 bits: time rank x rank
-            return list(zip(*axes))
-        places = [0] * parts["values"].size
-        for numbers, n in zip(axes, shape):
-            places = [place * n + i for place, i in zip(places, numbers)]
-        return places
-    indptr = parts["indptr"].data
-    indices = parts["indices"].data
-    return [i * shape[1] + column for i in range(shape[0])
-            for column in indices[indptr[i]:indptr[i + 1]]]
 
 
 # -- [10a] mag300 ------------------------------------------------------------------------
@@ -13625,7 +13625,7 @@ PARTS: "Dict[str, List[str]]" = {
              "cbor_float", "with_parts", "ZTensor.COMPONENT"],
     "casts": ["[9a] float8", "[9b] casts", "Tensor.astype"],
     "zstd": ["[5e] zstd", "Tensor.decoded", "Tensor.iter_decoded"],
-    "sparse": ["[9k] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
+    "sparse": ["[6e] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
     "quantized": ["QUANT_SCHEME", "QuantPlan", "Quantized", "make_quantized"],
     "arrays": ["[9c] arrays", "Tensor.__array__", "Tensor.__dlpack__", "Tensor.__dlpack_device__",
                "Tensor.__jax_array__", "Tensor.__buffer__", "is_installed"],
