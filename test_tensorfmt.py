@@ -9915,6 +9915,7 @@ class ModuleTest(TestCase):
                 classes = re.findall(r"(?m)^class (\w+Test)\b", text)
                 self.assertEqual(re.findall(r"\b\w+Test\b", "\n".join(lines)), classes)
 
+    @tells_ends
     def test_how_it_runs_names_functions_that_there_are(self):
         """What the docstring of the module says of load(), save() and errors."""
         doc = text_of("tensorfmt.py").split('"""')[1]
