@@ -26,8 +26,8 @@ BOARDS = "mag primitiv burnpack tensorbuffers ztensor".split()  # what runs on b
 LARGER = "burnpack", "ztensor"  # their index is CBOR
 ROWS = (  # title, parts, formats, (lines, KB, KB compiled) that a copy may have at most
     ("one format, load", "load", ["mag", "primitiv", "tensorbuffers", "safetensors"],
-     (1900, 70, 24)),
-    ("Burnpack, zTensor, load", "load", LARGER, (2100, 78, 26)),
+     (1860, 69, 24)),
+    ("Burnpack, zTensor, load", "load", LARGER, (2040, 76, 26)),
     ("one format, load and save", "save", ["mag", "primitiv", "tensorbuffers", "safetensors"],
      (3500, 132, None)),
     ("Burnpack, zTensor, load and save", "save", LARGER, (3800, 145, None)))
