@@ -11470,12 +11470,15 @@ def fill_gaps(fields: "Iterator[Field]", fmt: Format, source: "Buffer",
 
 def is_odd_padding(source: "Buffer", at: int, nbytes: int, byte: int) -> bool:
     """Return whether some of the bytes from `at` on are not this byte."""
-    end = at + nbytes
-    for start in range(at, end, BLOCK):
-        block = bytes(source.view(start, min(BLOCK, end - start)))
-        if block.strip(bytes([byte])):
+    for block in iter_parts(iter_range(source, at, nbytes), BLOCK):
+        if bytes(block).strip(bytes([byte])):
             return True
     return False
+
+
+def iter_range(source: Buffer, at: int, nbytes: int) -> Blocks:
+    """Return blocks of so many bytes of a source, from `at` on."""
+    return Tensor("", "uint8", (nbytes,), source, at, nbytes).iter_stored()
 
 
 def name_gap(at: int, before: Field, after: Field, fmt: Format, source: "Buffer",
@@ -11801,18 +11804,11 @@ def is_begun_again(source: "Buffer", places: "List[int]", at: int) -> bool:
     short = range(max(1, at - MARK), at)
     end = at
     for start in sorted(places + list(short), reverse=True):
-        if is_repeated(source, start, end - start, at):
+        nbytes = end - start
+        blocks = iter_range(source, start, nbytes)
+        if are_same_blocks(blocks, iter_range(source, at, nbytes)):
             end = start
     return end == 0
-
-
-def is_repeated(source: "Buffer", start: int, nbytes: int, at: int) -> bool:
-    """Return whether bytes of a source stand at `at`, too."""
-    for i in range(0, nbytes, PART):
-        count = min(PART, nbytes - i)
-        if bytes(source.view(start + i, count)) != bytes(source.view(at + i, count)):
-            return False
-    return True
 
 
 def is_whole(source: "Buffer") -> bool:
@@ -11863,10 +11859,10 @@ def check_blob_name(report: Report, source: "Buffer", watch: Watch) -> None:
     names = dict(sorted(blob_names(source.file_id[0])))
     if not names:
         return
-    whole = Tensor("", "uint8", (source.nbytes,), source, 0, source.nbytes)
     meter = Meter(watch, "checking", source.nbytes)
+    blocks = meter.over(iter_range(source, 0, source.nbytes))
     try:
-        found = hash_blocks("sha256", meter.over(whole.iter_stored())).partition(":")[2]
+        found = hash_blocks("sha256", blocks).partition(":")[2]
     except Unsupported as error:
         report.add("-", "name", f"not checked: {error.what}")
         report.not_checked["checksums"] += 1
