@@ -11,6 +11,8 @@ What is not installed is skipped by name, or fails if TENSORFMT_PEERS is in the 
 import builtins
 import os
 import sys
+import warnings
+from itertools import product
 
 import tensorfmt
 from tensorfmt import FormatError, dumps, load, tensor
@@ -43,24 +45,25 @@ class PeerTest(PeerCase):
         self.assertEqual(zstandard.get_frame_parameters(bytes(packed)).content_size, len(values))
         skippable = unhex("502a4d1803000000616263")
         checked = zstandard.ZstdCompressor(write_checksum=True).compress(values)
-        for name, blob, fine in (("sized", data, True), ("skippable last", data + skippable, True),
-                ("unsized", stream.compress(values) + stream.flush(), True),
-                ("two frames", sized.compress(values[:9]) + sized.compress(values[9:]), True),
-                ("skippable first", skippable + data, True), ("checked", checked, True),
-                ("cut", data[:-3], False), ("rubbish", b"rubbish", False),
-                ("rubbish behind", data + b"rubbish", False), ("longer", data + data, False),
-                ("shorter", sized.compress(values[:-4]), False),
-                ("bomb", sized.compress(bytes(1 << 24)), False),
-                ("changed", checked[:-9] + b"\0" + checked[-8:], False)):
+        good = {
+            "sized": data, "skippable last": data + skippable, "skippable first": skippable + data,
+            "unsized": stream.compress(values) + stream.flush(), "checked": checked,
+            "two frames": sized.compress(values[:9]) + sized.compress(values[9:])}
+        bad = {
+            "cut": data[:-3], "rubbish": b"rubbish", "rubbish behind": data + b"rubbish",
+            "longer": data + data, "shorter": sized.compress(values[:-4]),
+            "bomb": sized.compress(bytes(1 << 24)), "changed": checked[:-9] + b"\0" + checked[-8:]}
+        for name, blob in dict(good, **bad).items():
             file = make_entry(blob, dtype="uint8", shape=[len(values)], encoding="zstd",
                               layout="dense")
+            item = load(file)["s"]
             with self.subTest(blob=name):
-                self.assertEqual(bool(tensorfmt.verify(file)), fine)
-                item = load(file)["s"]
-                if fine:
-                    self.assertEqual((item.tobytes(), item[5:7].tolist()), (values, [5, 6]))
-                else:
+                self.assertEqual(bool(tensorfmt.verify(file)), name in good)
+                if name in bad:
                     self.assertEqual(error_of(FormatError, item.tobytes).tensor, "s")
+                    continue
+                self.assertEqual(item.tobytes(), values)
+                self.assertEqual(item[5:7].tolist(), [5, 6])
 
     def test_numpy_sees_every_tensor(self):
         numpy = self.peer("numpy")
@@ -87,26 +90,36 @@ class PeerTest(PeerCase):
 
     def test_numpy_arrays_become_tensors(self):
         numpy = self.peer("numpy")
-        for code in [order + code for code in "f8 f4 f2 i8 i4 i2 i1 u8 u4 u2 u1 ?".split()
-                     for order in "<>"]:
-            base = numpy.arange(24).reshape(2, 3, 4).astype(code)
-            for array in (base, base.T, base[:, ::-1, ::2], base[0, 0, 0:1], base[1, 2, 3],
-                          numpy.asfortranarray(base), base[:0], numpy.array(base[1, 1, 1])):
-                item = tensor(array)
-                with self.subTest(code=code, shape=array.shape):
-                    self.assertEqual((item.dtype, item.shape), (array.dtype.name, array.shape))
-                    self.assertEqual(item.tobytes(), array.astype("<" + code[1:]).tobytes())
-                    self.assertEqual(item.tolist(), array.tolist())
-        wrapped = type("Wrapped", (), {"__array__": lambda self: numpy.eye(2, dtype="f2")})()
+        for code in "f8 f4 f2 i8 i4 i2 i1 u8 u4 u2 u1 ?".split():
+            for order in "<>":
+                base = numpy.arange(24).reshape(2, 3, 4).astype(order + code)
+                for array in (base, base.T, base[:, ::-1, ::2], base[0, 0, 0:1], base[1, 2, 3],
+                              numpy.asfortranarray(base), base[:0], numpy.array(base[1, 1, 1])):
+                    item = tensor(array)
+                    with self.subTest(code=order + code, shape=array.shape):
+                        self.assertEqual((item.dtype, item.shape), (array.dtype.name, array.shape))
+                        self.assertEqual(item.tobytes(), array.astype("<" + code).tobytes())
+                        self.assertEqual(item.tolist(), array.tolist())
+
+    def test_numpy_arrays_that_are_no_tensors(self):
+        numpy = self.peer("numpy")
+        for value in (numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
+                      numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1),
+                      numpy.array([None])):
+            self.assertRaisesRegex(TypeError, "^cannot make a tensor of ", tensor, value)
+        masked = numpy.ma.masked_array([1.0], [1])
+        self.assertRaisesRegex(TypeError, "masked", tensor, masked)
+        self.assertRaisesRegex(TypeError, ".real and ", tensor, numpy.array([1j]))
+
+    def test_what_numpy_makes(self):
+        """Arrays by a protocol alone, scalars, and numbers of numpy in lists."""
+        numpy = self.peer("numpy")
+        square = numpy.eye(2, dtype="f2")
+        wrapped = type("Wrapped", (), {"__array__": lambda self: square})()
         self.assertEqual(tensor(wrapped, shape=numpy.int64(4)).tolist(), [1.0, 0.0, 0.0, 1.0])
-        values = [numpy.datetime64("2020-01-01"), numpy.ones(2, "m8[s]"), numpy.void(b"abc"),
-                  numpy.zeros(2, "i4,f4"), numpy.array(["a"]), numpy.longdouble(1),
-                  numpy.array([None])]
-        for value, words in [(value, "^cannot make a tensor of ") for value in values] + [
-                (numpy.ma.masked_array([1.0], [1]), "masked"), (numpy.array([1j]), ".real and ")]:
-            self.assertRaisesRegex(TypeError, words, tensor, value)
-        file = load(dumps({"w": numpy.eye(2, dtype="f2"), "s": numpy.float32(0.5)}, format="mag"))
-        self.assertEqual((file["w"].tolist(), file["s"].shape), ([[1.0, 0.0], [0.0, 1.0]], ()))
+        file = load(dumps({"w": square, "s": numpy.float32(0.5)}, format="mag"))
+        self.assertEqual(file["w"].tolist(), [[1.0, 0.0], [0.0, 1.0]])
+        self.assertEqual(file["s"].shape, ())
         self.assertEqual(tensor([numpy.float32(0.5), numpy.int64(2)]).tolist(), [0.5, 2.0])
 
     def test_no_copy_where_none_is_allowed(self):
@@ -127,11 +140,14 @@ class PeerTest(PeerCase):
             coded = load(dumps(made, format="ztensor", encoding="zstd"))
             copied += [(coded["f"], None), (coded["f"], "float32"), (coded["b"], None)]
         for item, dtype in copied:
-            error_of(ValueError, numpy.asarray, item, dtype, copy=False)
-            if dtype is None and item.dtype in tensorfmt.STRUCT_CODE:
-                error_of(BufferError, item.__dlpack__, copy=False, max_version=(1, 0))
-            self.assertEqual(numpy.asarray(item, dtype).shape, item.shape)
-            self.assertEqual(numpy.array(item, dtype).shape, item.shape)
+            self.check_copied(numpy, item, dtype)
+
+    def check_copied(self, numpy, item, dtype):
+        error_of(ValueError, numpy.asarray, item, dtype, copy=False)
+        if dtype is None and item.dtype in tensorfmt.STRUCT_CODE:
+            error_of(BufferError, item.__dlpack__, copy=False, max_version=(1, 0))
+        for call in numpy.asarray, numpy.array:
+            self.assertEqual(call(item, dtype).shape, item.shape)
 
     def test_what_numpy_lacks(self):
         """Bits without ml_dtypes, its dtypes with it; numbers if asked; and the way back."""
@@ -203,11 +219,13 @@ class PeerTest(PeerCase):
         for _ in range(20):
             matrix = sparse.random(*random.randint(1, 30, 2), 0.2, "csr", "float32", random)
             pairs = matrix.tocoo()
-            csr, coo = [tensor(shape=matrix.shape, components=parts) for parts in (
-                {"values": matrix.data, "indptr": matrix.indptr, "indices": matrix.indices},
-                {"values": pairs.data, "coords": numpy.stack([pairs.row, pairs.col])})]
+            csr = tensor(shape=matrix.shape, components={
+                "values": matrix.data, "indptr": matrix.indptr, "indices": matrix.indices})
+            coo = tensor(shape=matrix.shape, components={
+                "values": pairs.data, "coords": numpy.stack([pairs.row, pairs.col])})
             item = load(dumps({"m": csr}, format="ztensor"))["m"]
-            self.assertEqual([item.tobytes(), coo.tobytes()], [matrix.toarray().tobytes()] * 2)
+            for made in item, coo:
+                self.assertEqual(made.tobytes(), matrix.toarray().tobytes())
             parts = [numpy.asarray(item.components[key]) for key in ("values", "indices", "indptr")]
             again = sparse.csr_matrix(tuple(parts), shape=item.shape)  # the recipe of README
             self.assertEqual((again != matrix).nnz, 0)
@@ -240,8 +258,8 @@ class PeerTest(PeerCase):
         numpy = self.peer("numpy")
         random = numpy.random.default_rng(5)
         odd = numpy.array([0, -0.0, numpy.nan, numpy.inf, -numpy.inf, 1, 1e300, 5e-324])
-        a, b = [numpy.concatenate([one, random.standard_normal(200).round(1)])
-                for one in (numpy.repeat(odd, 8), numpy.tile(odd, 8))]
+        a = numpy.concatenate([numpy.repeat(odd, 8), random.standard_normal(200).round(1)])
+        b = numpy.concatenate([numpy.tile(odd, 8), random.standard_normal(200).round(1)])
         files = [dumps({"w": one}, format="ztensor") for one in (a, b)]
         for rtol, atol in (0, 0), (1e-5, 1e-8), (0.5, 0), (0, 0.25), (2.0, 1e299):
             row, = tensorfmt.diff(*files, rtol=rtol, atol=atol).differences
@@ -251,8 +269,9 @@ class PeerTest(PeerCase):
                 ratios = gaps / abs(b[far])
             odd = ~numpy.isfinite(gaps)  # NaN, or infinity minus infinity: infinite, too
             gaps[odd] = ratios[odd] = numpy.inf
-            self.assertEqual((row["count"], row["max_abs"], row["max_rel"]),
-                             (far.sum(), max(gaps), max(ratios)))
+            self.assertEqual(row["count"], far.sum())
+            self.assertEqual(row["max_abs"], max(gaps))
+            self.assertEqual(row["max_rel"], max(ratios))
 
     def test_cbor2_and_msgpack_by_hypothesis(self):
         hypothesis, some = self.peer("hypothesis"), self.peer("hypothesis.strategies")
@@ -382,31 +401,40 @@ class AtHomeTest(FolderCase, PeerCase):
             self.assertEqual((file["weight"][1, 1], read_file(self.path)), (0.5, data))
 
     def test_arrays_out(self):
-        import warnings
         numpy, torch, jax = self.peer("numpy"), self.peer("torch"), self.peer("jax")
         jax.config.update("jax_enable_x64", True)
-        calls = [torch.from_dlpack, torch.as_tensor, torch.asarray, torch.tensor,
-                 jax.numpy.asarray, jax.numpy.array, jax.numpy.from_dlpack, numpy.from_dlpack]
+        shared = [torch.from_dlpack, torch.as_tensor, torch.asarray]
+        by_dlpack = [numpy.from_dlpack, jax.numpy.from_dlpack]
+        calls = shared + [torch.tensor, jax.numpy.asarray, jax.numpy.array] + by_dlpack
         for kind, options in STORED:
-            made = {dtype + name: tensor(values, dtype) for dtype in row_of(kind).dtypes
-                    for name, values in (("", [[0, 1, 2], [3, 4, 5]]), ("0", 1))}
+            made = {}
+            for dtype in row_of(kind).dtypes:
+                made[dtype] = tensor([[0, 1, 2], [3, 4, 5]], dtype)
+                made[dtype + "0"] = tensor(1, dtype)
             for whole in load(dumps(made, format=kind, **options)).values():
-                parts = [whole[::-1, ::2], whole[1:], whole[:0]] if whole.ndim else []
-                coded = whole.dtype not in tensorfmt.STRUCT_CODE
-                for item, call in [(item, call) for item in [whole] + parts for call in calls]:
-                    if coded and (call == numpy.from_dlpack or call == jax.numpy.from_dlpack
-                                  and item.dtype != "bfloat16"):
-                        continue  # they know none
+                parts, bits = [whole], whole
+                if whole.ndim:
+                    parts += [whole[::-1, ::2], whole[1:], whole[:0]]
+                is_coded = whole.dtype not in tensorfmt.STRUCT_CODE
+                for item, call in product(parts, calls):
+                    if is_coded and call in by_dlpack:
+                        if call is numpy.from_dlpack or item.dtype != "bfloat16":
+                            continue  # they know none
                     with self.subTest(format=kind, name=whole.name, call=str(call), **options):
-                        with warnings.catch_warnings():
-                            warnings.simplefilter("error")
-                            got = call(item)
-                        self.assertEqual((str(got.dtype).split(".")[-1], tuple(got.shape)),
-                                         (item.dtype, item.shape))
-                        self.assertSame(got.tolist(), item.tolist())
-                bits = whole.copy(dtype="int%d" % (8 * whole.itemsize)) if coded else whole
-                for call in calls[:3] if whole.zero_copy else ():
-                    self.assertEqual(call(whole).data_ptr(), numpy.asarray(bits).ctypes.data)
+                        self.check_array_out(call, item)
+                if is_coded:
+                    bits = whole.copy(dtype="int%d" % (8 * whole.itemsize))
+                if whole.zero_copy:
+                    place = numpy.asarray(bits).ctypes.data
+                    self.assertEqual([call(whole).data_ptr() for call in shared], [place] * 3)
+
+    def check_array_out(self, call, item):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            got = call(item)
+        self.assertEqual(str(got.dtype).split(".")[-1], item.dtype)
+        self.assertEqual(tuple(got.shape), item.shape)
+        self.assertSame(got.tolist(), item.tolist())
 
     def test_torch_tensors_come_in(self):
         torch = self.peer("torch")
