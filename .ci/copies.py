@@ -32,7 +32,7 @@ ROWS = (  # title, parts, formats, (lines, KB, KB compiled) that a copy may have
      (3500, 132, None)),
     ("Burnpack, zTensor, load and save", "save", LARGER, (3800, 145, None)))
 TASKS = (  # title, count and elements of tensors, statement, KB of heap at most, of LARGER
-    ("1 tensor, its first number", 1, 4, "next(iter(file['w0'].flat))", 54, 60),
+    ("1 tensor, its first number", 1, 4, "next(iter(file['w0'].flat))", 56, 62),
     ("10 tensors of 1,000 float32, all numbers of one", 10, 1000,
      "for value in file['w3'].flat: pass", 60, 64),
     ("100 tensors", 100, 4, "pass", 110, 110),
