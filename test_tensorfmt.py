@@ -95,6 +95,7 @@ from errno import EISDIR
 from fractions import Fraction
 from functools import lru_cache, reduce
 from hashlib import sha256
+from inspect import cleandoc
 from operator import eq, getitem, mul
 from pathlib import Path
 from random import Random
@@ -7308,8 +7309,8 @@ class ConvertTest(TestCase):
 
     def test_the_example_of_a_watch(self):
         bar = mock.Mock(n=0)
-        text = tensorfmt.convert.__doc__
-        text = dedent("        bar = " + text.partition("bar = ")[2].partition("\n\n    >>>")[0])
+        text = cleandoc(tensorfmt.convert.__doc__)
+        text = dedent(re.search(r"(?s)    bar = .*?(?=\n\n>>>)", text).group())
         names = {"tqdm": mock.Mock(tqdm=mock.Mock(return_value=bar))}
         exec(text, names)
         names["watch"]("writing", 3, 8)
