@@ -10224,27 +10224,31 @@ class CopyTest(TestCase):
 
     @about("burnpack")
     def test_what_a_copy_lacks_is_named(self):
-        import copy
         _, made = make_copy(["burnpack"], ["load"])
         data = dumps({"b": tensor([1.5], "bfloat16"), "w": F32}, format="burnpack")
         file = made.load(data)
         item = file["b"]  # torch and numpy would go through its numbers one by one
-        for lacks, call, args in (
-                ("casts", item.astype, ("int8",)), ("pickles", pickle.dumps, (item,)),
-                ("pickles", pickle.dumps, (file,)), ("pickles", copy.deepcopy, (file,)),
-                ("arrays", item.__array__, ()), ("arrays", item.__dlpack__, ()),
-                ("tools", lambda: made.load(data, verify=True), ()),
-                ("zstd", made.left_out("zstd"), (1,)),
-                ("shards", made.load, (folder_for(self),)),
-                ("mag", made.load, (golden("seed_basic.mag"),)),
-                ("mag", lambda: made.load(data, format="mag"), ())):
+        for lacks, call, *args in (
+                ("casts", item.astype, "int8"), ("pickles", pickle.dumps, item),
+                ("pickles", pickle.dumps, file), ("pickles", deepcopy, file),
+                ("arrays", item.__array__), ("arrays", item.__dlpack__),
+                ("tools", lambda: made.load(data, verify=True)), ("zstd", made.left_out("zstd"), 1),
+                ("shards", made.load, folder_for(self)),
+                ("mag", made.load, golden("seed_basic.mag")),
+                ("mag", lambda: made.load(data, format="mag"))):
             with self.subTest(lacks=lacks):
                 self.assertEqual(error_of(made.Unsupported, call, *args).what, REFUSES + lacks)
         self.assertFalse(isinstance(5, made.left_out("zstd")))
-        self.assertEqual((item == item, hash(item) == hash(item)), (True, True))
-        again = made.load(data)
-        self.assertEqual((item == again["b"], item == file["w"], item in [again["b"]]),
-                         (True, False, True))
+
+    @about("burnpack")
+    def test_tensors_of_a_copy_are_compared(self):
+        data = dumps({"b": tensor([1.5], "bfloat16"), "w": F32}, format="burnpack")
+        made = make_copy(["burnpack"], ["load"])[1]
+        file, again = made.load(data), made.load(data)
+        item = file["b"]
+        self.assertEqual(hash(item), hash(item))
+        self.assertTrue(item == item and item == again["b"] and item in [again["b"]])
+        self.assertFalse(item == file["w"])
         self.assertEqual(file["w"].__array_interface__["typestr"], "<f4")
         error_of(AttributeError, getattr, item, "__array_interface__")
 
@@ -10388,7 +10392,7 @@ class CopyTest(TestCase):
 
     @about("burnpack")
     def test_tools_alone(self):
-        """What only looks at a file needs no other part; one that it lacks is named."""
+        """What only looks at a file needs no other part."""
         text, made = make_copy(["burnpack"], ["load", "tools"])
         self.assertEqual(types_left_out(text), set())
         bad = "x = Other = left_out('t')\ndef f(a: \"List[Other]\") -> x: ..."
@@ -10396,31 +10400,39 @@ class CopyTest(TestCase):
         good = dumps({"w": tensor([[1.0, 2.0]]), "x": tensor(3)}, format="burnpack")
         canonical = "-     canonical    it cannot be saved again: this copy was made without save"
         for data in good, good[:-3], good[:20], good + good:
-            whole = str(verify(data)).split("\n")
-            found = str(made.verify(data)).split("\n")
+            found, whole = [str(module.verify(data)).split("\n") for module in (made, tensorfmt)]
             if canonical in found:
                 whole[found.index(canonical)] = canonical
             self.assertEqual(found, whole)
         file = made.load(good)
-        self.assertEqual([repr(item) for item in file.values()],
-                         [repr(item) for item in load(good).values()])
+        for name, item in load(good).items():
+            self.assertEqual(repr(file[name]), repr(item))
         self.assertEqual(str(made.diff(good, good)), str(diff(good, good)))
         self.assertTrue(file["w"] == made.load(good)["w"])
+
+    @about("burnpack")
+    def test_commands_of_tools_alone(self):
+        made = make_copy(["burnpack"], ["load", "tools"])[1]
         path = os.path.join(folder_for(self), "t.bpk")
-        write_file(path, good)
-        for words in (["ls"], ["get", "*"], ["get", "--stats"], ["get", "w", "--raw"],
-                      ["explain"], ["diff", path]):
+        tensorfmt.save(path, {"w": tensor([[1.0, 2.0]]), "x": tensor(3)})
+        for line in "ls", "get *", "get --stats", "get w --raw", "explain", "diff " + path:
+            word, *more = line.split()
             outs = []
             for module in made, tensorfmt:
-                outs.append(io.TextIOWrapper(io.BytesIO()))
-                with mock.patch("sys.stdout", outs[-1]):
-                    self.assertEqual(module.main(words[:1] + [path] + words[1:]), 0)
-            self.assertEqual(*[out.buffer.getvalue() for out in outs])
+                out = io.TextIOWrapper(io.BytesIO())
+                with Changed(sys, "stdout", out):
+                    self.assertEqual(module.main([word, path] + more), 0)
+                outs.append(out.buffer.getvalue())
+            self.assertEqual(*outs)
+
+    @about("burnpack")
+    def test_what_tools_alone_lack_is_named(self):
+        made = make_copy(["burnpack"], ["load", "tools"])[1]
         quantized = make_burnpack(*QUANTIZED)
-        for call in made.load, made.explain:
-            error = error_of(made.Unsupported, lambda: list(call(quantized)))  # noqa: B023
-            self.assertEqual(error.what, REFUSES + "quantized")
-        self.assertIn(REFUSES + "quantized", str(made.verify(quantized)))
+        words = REFUSES + "quantized"
+        self.assertEqual(error_of(made.Unsupported, made.load, quantized).what, words)
+        self.assertEqual(error_of(made.Unsupported, list, made.explain(quantized)).what, words)
+        self.assertIn(words, str(made.verify(quantized)))
 
     def test_no_copy_replaces_its_source(self):
         source, link = [os.path.join(folder_for(self), name) for name in ("s.py", "l.py")]
