@@ -14094,7 +14094,7 @@ def check_copy(path: str) -> int:
     made = f"it was made by tensorfmt {version}: vendor OUT.py{options.rstrip()}"
     with open(__file__, "rb") as stream:
         is_ours = about.startswith(ABOUT.format(__version__, sha256_of(stream.read())))
-    if is_whole and is_ours:
+    if is_whole and is_ours and sys.version_info >= (3, 8):
         # Who edits a copy can write a new checksum, but not change what this file makes.
         args = parse_arguments(["vendor", path] + options.split())
         text = sealed_copy(split_words(args.formats), split_words(getattr(args, "with")))

@@ -10352,6 +10352,9 @@ class CopyTest(TestCase):
                 self.assertIn(out.replace("%s", tensorfmt.__version__), text)
                 self.assertEqual("not a copy that vendor made" in err, code == 2)
                 self.assertEqual(read_file(path), data)
+        write_file(path, good)
+        with Changed(sys, "version_info", (3, 7)):  # which makes no copy
+            self.assertEqual(run("vendor", "--check", path)[0], 0)
         code, _, err = run("vendor", "--check", path, "--with", "load")
         self.assertEqual((code, "takes OUT.py alone" in err), (2, True))
 
