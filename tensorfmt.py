@@ -3812,6 +3812,8 @@ class Format:
 
 # -- [6e] sparse -------------------------------------------------------------------------
 
+INDEX_TYPES = ("uint64", "uint32")
+
 
 class Sparse(Tensor):
     """A tensor that stores some of its elements, csr or coo; read as its dense form.
@@ -4513,10 +4515,6 @@ def blob_problem(start: int, nbytes: int, align: int, end: int) -> "Optional[str
 def is_level(value: int) -> bool:
     """Return whether zstd has this level of compression."""
     return -131073 < value < 23
-
-
-# The types of indices of sparse tensors.
-INDEX_TYPES = ("uint64", "uint32")
 
 
 class ZTensor(Format):
