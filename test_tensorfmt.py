@@ -10272,6 +10272,20 @@ class CopyTest(TestCase):
             stream.seek(1)
             self.assertIn("seek(0)", str(error_of(ValueError, made.load, stream)))
 
+    @about("burnpack")
+    def test_a_board_is_known_by_its_name(self):
+        """Also one whose gc has no threshold(), as CPython's: CircuitPython."""
+        from types import SimpleNamespace
+        text = make_copy(["burnpack"], ["load"])[0]
+        rows = [row for row in known_answers() if row[2] == "burnpack" and row[3]][:3]
+        for name, is_board in (("micropython", True), ("circuitpython", True), ("pypy", False)):
+            with Changed(sys, "implementation", SimpleNamespace(name=name)):
+                copy = module_of(text)
+            self.assertEqual(copy.BOARD, is_board)
+            for title, data, _, _, wanted in rows:
+                with self.subTest(name=name, file=title):
+                    self.assertSame(answer_of(copy, io.BytesIO(data)), wanted)
+
     @about("ztensor")
     def test_unknown_layouts_of_a_copy(self):
         """A tensor of a layout that nobody knows is listed, with its parts if it is saved."""
