@@ -5753,7 +5753,7 @@ class Burnpack(Format):
             raise reading.error(what, "metadata", "version")
         return reading.end == index_end + data_end
 
-    def open_entry(self, reading: Reading, trail: Trail, entry: Any,
+    def open_entry(self, reading: Reading, trail: Trail, entry: Facts,
                    data_start: int) -> Tensor:
         """Return the tensor of an entry."""
         name = trail[-1]
@@ -6876,7 +6876,7 @@ def keep_access(file: int, old: "os.stat_result", access: "Optional[bytes]") -> 
 # Named and cast as by ml_dtypes and torch: by way of float32, to nearest even.
 
 # Bits of the exponent, of the mantissa, bias, code of infinity (0: none), codes of NaN.
-MINIFLOATS: Any = {
+MINIFLOATS: "Dict[str, Tuple[int, int, int, int, Tuple[int, ...]]]" = {
     "E4M3": (4, 3, 7, 0, (0x7F, 0xFF)),
     "E4M3FNUZ": (4, 3, 8, 0, (0x80,)),
     "E5M2": (5, 2, 15, 0x7C, (0x7E, 0x7D, 0x7F, 0xFE, 0xFD, 0xFF)),
@@ -6921,12 +6921,12 @@ class Float8:
         self.codes = b""
         self.values: "List[float]" = []
 
-    def unpack(self, data: Any) -> "List[float]":
+    def unpack(self, data: "Iterable[int]") -> "List[float]":
         if not self.values:
             self.values = [minifloat(self.kind, code) for code in range(256)]
         return [self.values[byte] for byte in data]
 
-    def narrow(self, data: Any) -> bytes:
+    def narrow(self, data: "Union[bytes, memoryview]") -> bytes:
         """Return the codes of float32 bytes."""
         # A board casts fewer bytes at a time.
         if len(data) <= 4096:
@@ -7014,7 +7014,7 @@ def narrow_float32(data: Any) -> bytearray:
     return out
 
 
-def widen_float16(data: Any) -> "Union[bytes, bytearray]":
+def widen_float16(data: "Union[bytes, memoryview]") -> "Union[bytes, bytearray]":
     """Return float16 bytes as float32, 6 times as fast as by numbers.
 
     A NaN keeps its bits.
@@ -7048,7 +7048,7 @@ def widen_float16(data: Any) -> "Union[bytes, bytearray]":
     return out
 
 
-def cast_block(data: Any, old: str, new: str) -> Any:
+def cast_block(data: "Union[bytes, memoryview]", old: str, new: str) -> Any:
     """Return at most PART little-endian bytes of dtype `old` as those of `new`."""
     if old == new:
         return data
@@ -8109,7 +8109,7 @@ XXH3_LAST_STRIPE = unpack_from("<8Q", XXH3_SECRET, 121)
 XXH3_MERGE = unpack_from("<8Q", XXH3_SECRET, 11)
 MASK64 = (1 << 64) - 1
 # The class of the module xxhash, once it was looked for: an import that fails is slow.
-FAST_XXH3: Any = []
+FAST_XXH3: "List[Any]" = []
 
 
 def fast_xxh3() -> Any:
@@ -9274,7 +9274,7 @@ class Quantized(Tensor):
     @property
     def scheme(self) -> Facts:
         """How it is stored, in the words of Burn."""
-        code: Any = (self.attrs or self.custom).get("burn_dtype")
+        code = (self.attrs or self.custom).get("burn_dtype")
         if type(code) is not Map or type(code.get("QFloat")) is not Map:
             raise self.error("no quantization scheme is known for it", Unsupported)
         return code["QFloat"]
@@ -9489,7 +9489,7 @@ class Safetensors(Format):
             attrs["empty_metadata"] = True
         return attrs, metadata or Map()
 
-    def open_entry(self, reading: Reading, trail: Trail, entry: Any,
+    def open_entry(self, reading: Reading, trail: Trail, entry: Facts,
                    data_start: int) -> Tensor:
         """Return the tensor of an entry."""
         name = trail[0]
@@ -9626,7 +9626,7 @@ class Module:
         # The names in it begin so, which can be long.
         self.prefix: "Optional[str]" = None
 
-    def name_of(self, key: Any) -> str:
+    def name_of(self, key: "Union[str, int]") -> str:
         """Return the name of a member: the keys that lead to it, but for the first."""
         if self.prefix is None:
             self.prefix = "".join([f"{step}." for step in self.trail[1:]])
@@ -10911,7 +10911,7 @@ class TableWalk:
         self.codec = codec
         self.trail: Trail = ("root",)
 
-    def walk_table(self, rows: Any, at: int, trail: Trail) -> Any:
+    def walk_table(self, rows: Any, at: int, trail: Trail) -> Spans:
         """Yield the fields in and below the table at a place."""
         codec = self.codec
         self.trail = trail + ("table",)
@@ -10941,7 +10941,7 @@ class TableWalk:
         for kind, place, step, inner, doc in offsets:
             yield from self.walk_target(kind, place, step, inner, doc)
 
-    def walk_target(self, kind: Any, at: int, step: int, trail: Trail, doc: str) -> Any:
+    def walk_target(self, kind: Any, at: int, step: int, trail: Trail, doc: str) -> Spans:
         """Yield the fields of what the offset `step` at a place leads to."""
         codec = self.codec
         self.trail = trail
@@ -11075,7 +11075,8 @@ class Recorder(Reading):
         return self.error(what, *trail, name, offset=min(begin, self.end))
 
 
-def read_again(source: Buffer, fmt: "Format", partial: bool, fault: FormatError) -> Any:
+def read_again(source: Buffer, fmt: Format, partial: bool,
+               fault: FormatError) -> "Tuple[Reading, Facts, Facts]":
     """Read a broken file again and keep its regions: the error then has its exact place.
     """
     reading = Recorder(source, partial=partial)
@@ -11845,7 +11846,7 @@ def blob_names(path: str) -> "Iterator[Tuple[str, str]]":
         path = os.path.join(folder, os.readlink(path))
 
 
-def check_blob_name(report: Report, source: "Buffer", watch: Watch) -> None:
+def check_blob_name(report: Report, source: Buffer, watch: Watch) -> None:
     """Compare the SHA-256 of a file with its name, if it is called so.
 
     So does the cache of Hugging Face call the targets of its links, and Git LFS its
