@@ -69,7 +69,7 @@ Contents (the banners of the sections below; search for a number)
     [9i] JSON                  RFC 8259, by the standard library
     [9j] XXH3                  XXH3-64, also by numpy
     [10a] mag300               snapshot 300: header + JSON + data
-    [10b] ztensor2             the same, deterministic, with digests
+    [10b] ztensor2             as ztensor, but deterministic, with digests
     [10c] quantized            values of few bits, and their scales
     [10d] safetensors          JSON header + data
     [10e] burnrecord           one MessagePack map, read only
@@ -90,7 +90,8 @@ Contents (the banners of the sections below; search for a number)
     [15] command line          python3 tensorfmt.py COMMAND ...
 
 `nbytes` counts bytes, `size` and `count` elements, `offset` bytes from the start of the file. A
-shape is a tuple, outermost first, of a scalar `()`. Row-major, little-endian unless said otherwise.
+shape is a tuple, the outermost dimension first; that of a scalar is `()`. Values are row-major and
+little-endian unless said otherwise.
 
 How load("model.bpk") runs, from function to function:
 
@@ -1507,8 +1508,6 @@ def length_first(pair: "Tuple[bytes, Any]") -> "Tuple[int, bytes]":
 
 # For str that is not UTF-8: PEP 383, which boards lack.
 TEXT_ERRORS = "strict" if BOARD else "surrogateescape"
-# No value begins with this byte: read_rows() takes it where it does not look itself.
-NO_HEAD = 0xC1
 
 
 def wide_heads(kind: str, codes: str) -> "List[Any]":
@@ -1516,16 +1515,18 @@ def wide_heads(kind: str, codes: str) -> "List[Any]":
     return [(kind, None, ">" + code) for code in codes]
 
 
-# Rows (type, value or length, code of a number that follows) of the bytes c0 to df.
+# Rows (type, value or length, code of a number that follows) of the bytes c0 to df, in
+# the order of these bytes: see MessagePack.
 WIDE_HEADS: "List[Any]" = [
     ("nil", None, None), ("unused", None, None),
     ("bool", False, None), ("bool", True, None)]
-WIDE_HEADS += wide_heads("bin", "BHI") + wide_heads("ext", "BHI")
-WIDE_HEADS += wide_heads("float", "fd") + wide_heads("int", "BHIQbhiq")
-WIDE_HEADS += [("ext", 1 << i, None) for i in range(5)]
-WIDE_HEADS += wide_heads("str", "BHI")
-WIDE_HEADS += wide_heads("array", "HI") + wide_heads("map", "HI")
-# Rows by the first byte, once it was met: boards have little memory.
+WIDE_HEADS += wide_heads("bin", "BHI") + wide_heads("ext", "BHI")  # c4 to c9
+WIDE_HEADS += wide_heads("float", "fd") + wide_heads("int", "BHIQbhiq")  # ca to d3
+WIDE_HEADS += [("ext", 1 << i, None) for i in range(5)]  # d4 to d8
+WIDE_HEADS += wide_heads("str", "BHI")  # d9 to db
+WIDE_HEADS += wide_heads("array", "HI") + wide_heads("map", "HI")  # dc to df
+# Such rows by the first byte: head_row() adds one when its byte is met, for boards have
+# little memory.
 HEADS: "List[Any]" = [None] * 256
 
 
@@ -1547,11 +1548,11 @@ def head_row(first: int) -> Any:
     return row
 
 
-# Of types with short heads: that of 0, and the largest value or length.
+# Of each type with short heads: the head of 0, and the largest value or length.
 SHORT_HEADS = {"int": (0, 127), "map": (0x80, 15), "array": (0x90, 15), "str": (0xA0, 31)}
-# Bytes that each item of a type needs at least.
+# So many bytes follow for each of the length at least.
 LEAST_BYTES = {"str": 1, "array": 1, "map": 2}
-# The heads of a type of a row that is not called alike.
+# The types of heads that a type of read_rows() takes, if it is not called as they are.
 ROW_TYPES = {"uint32": ("int",), "float": ("float", "int"), "[str": ("array",),
              "[uint32": ("array",)}
 
@@ -1580,16 +1581,16 @@ class MessagePack(Codec):
 
     def __init__(self, source: "Buffer", lazy: bool = False) -> None:
         if lazy:
-            super().__init__("strict", FormatError)
+            super().__init__(errors="strict", key_error=FormatError)
         else:
-            super().__init__(TEXT_ERRORS, Unsupported)
+            super().__init__(errors=TEXT_ERRORS, key_error=Unsupported)
         self.source = source
         self.end = source.nbytes
         self.lazy = lazy
         self.read_starts: Any = set()
         self.at = 0
         self.start = 0
-        # Bytes from `window_at` on, and how many are read next time.
+        # The bytes from `window_at` on. look() doubles the size before it reads.
         self.window = b""
         self.window_at = 0
         self.window_size = WINDOW // 2
@@ -1603,7 +1604,7 @@ class MessagePack(Codec):
         if 0 <= place <= len(self.window) - nbytes:
             return place
         if place <= len(self.window):
-            # Small values in turn: the window grows.
+            # Small values in turn: the window grows. Behind data it is small again.
             self.window_size = min(2 * self.window_size, 16 * WINDOW)
         else:
             self.window_size = WINDOW
@@ -1614,6 +1615,7 @@ class MessagePack(Codec):
 
     def head(self) -> "Tuple[str, Any]":
         """Return (type, value or length) of the next head, and move after it."""
+        # A head and its number have up to 9 bytes.
         place = self.look(9)
         self.start = self.at
         if self.at >= self.end:
@@ -1706,6 +1708,7 @@ class MessagePack(Codec):
         if len(data) == 12:
             nanoseconds, seconds = unpack_from(">Iq", data)
         else:
+            # Of 4 bytes there are no bits of nanoseconds.
             both = int.from_bytes(data, "big")
             nanoseconds = both >> 34
             seconds = both & (1 << 34) - 1
@@ -1719,7 +1722,7 @@ class MessagePack(Codec):
         if kind[0] != "[":
             return self.take(kind)
         count = self.take(kind)
-        doc, most = row[2], row[4]
+        _, _, doc, _, most = row
         if count > most:
             raise self.error(f"{count} {doc}, {most} is the limit", self.start, Unsupported)
         return [self.take(kind[1:]) for _ in range(count)]
@@ -1735,6 +1738,7 @@ class MessagePack(Codec):
         if kind == "str":
             return self.read_bytes(value)
         if kind == "bin":
+            # Whether all of them are in the file is for add_tensor() to say.
             start = self.at
             self.at += value
             return range(start, self.at)
@@ -1753,12 +1757,14 @@ def read_rows(codec: MessagePack, at: int, rows: Any) -> "Tuple[List[Any], int]"
     window = codec.window
     base = codec.window_at
     place = at - base
-    # What begins later may be cut by the window: these forms have up to 32 bytes.
+    # A number or a text that begins before it is whole in the window: it has up to 32
+    # bytes. What begins later may be cut.
     near_end = len(window) - 40
     # ce: a uint32; c4 to c6: bin whose length has 1, 2 or 4 bytes; 90 to 9f: an array.
     for row in rows:
         kind = row[1]
-        head = NO_HEAD
+        # No value begins with c1: it stands for what is outside of the window.
+        head = 0xC1
         if 0 <= place < near_end:
             head = window[place]
         value: Any = None
@@ -1775,6 +1781,7 @@ def read_rows(codec: MessagePack, at: int, rows: Any) -> "Tuple[List[Any], int]"
         elif 0x90 <= head < 0xA0 and kind == "[str":
             value, place = short_texts(window, place, near_end)
         if value is None:
+            # It has another form, or may be cut; the window may then be another one.
             codec.at = base + place
             value = codec.take_row(row)
             window = codec.window
@@ -1840,13 +1847,14 @@ def msgpack_loads(data: "ReadableBuffer") -> Any:
 
 
 def msgpack_head(kind: str, count: int) -> bytes:
-    """Return the shortest head for a count, or an int."""
+    """Return the shortest head of a type for a length, or for the value of an int."""
     first, most = SHORT_HEADS.get(kind, (0, -1))
     if 0 <= count <= most:
         return bytes([first + count])
     if kind == "int" and -32 <= count < 0:
         return bytes([count & 255])
-    for first, (name, _, code) in enumerate(WIDE_HEADS, 0xC0):
+    # The rows of a type begin with the shortest; of numbers, those from 0 on come first.
+    for head, (name, _, code) in enumerate(WIDE_HEADS, 0xC0):
         if name != kind or code is None:
             continue
         low = 0
@@ -1855,13 +1863,13 @@ def msgpack_head(kind: str, count: int) -> bytes:
             bits -= 1
             low = -(1 << bits)
         if low <= count < 1 << bits:
-            return bytes([first]) + pack(code, count)
-    most = 64 if kind == "int" else 32
-    raise ValueError(f"{short_repr(count)} does not fit {most} bits")
+            return bytes([head]) + pack(code, count)
+    bits = 64 if kind == "int" else 32
+    raise ValueError(f"{short_repr(count)} does not fit {bits} bits")
 
 
 def msgpack_int(value: int, typed: bool) -> bytes:
-    """Return an integer in the shortest form, or as uint32."""
+    """Return an integer in the shortest form; `typed`: as uint32."""
     if not typed:
         return msgpack_head("int", value)
     if not 0 <= value < 1 << 32:
@@ -1870,7 +1878,7 @@ def msgpack_int(value: int, typed: bool) -> bytes:
 
 
 def msgpack_float(value: float, typed: bool) -> bytes:
-    """Return a float as float64, or as float32."""
+    """Return a float as float64; `typed`: as float32."""
     if not typed:
         return pack(">Bd", 0xCB, value)
     if value == value and to_inf(value, FLOAT32_LIMIT) != value:
