@@ -7431,7 +7431,10 @@ def turn_of(stream: Any) -> Turn:
         if turn is None:
             turn = SharedTurn(stream)
             SharedTurn.known[id(stream)] = turn
-        return turn
+    # Its lock may be held by a thread that this process has not.
+    if not turn.is_here():
+        raise ValueError(ELSEWHERE)
+    return turn
 
 
 def open_stream(source: Any) -> Buffer:

@@ -3036,7 +3036,8 @@ class SourceTest(FolderCase):
         with Changed(builtins, "open", lambda path, *args: Slow(path)):
             read = load(self.path, mmap=False)
         self.addCleanup(read.close)
-        opened = load(Short(self.data))
+        stream = Short(self.data)
+        opened = load(stream)
         pickled = pickle.loads(pickle.dumps(read["b"]))
         with Changed(tensorfmt, "OPEN_SHARDS", 0):
             model = load(self.write_shards())
@@ -3053,6 +3054,7 @@ class SourceTest(FolderCase):
                 for call in calls:
                     self.assertEqual(in_fork(call), repr(wanted))
                 self.assertIn(self.ELSEWHERE, in_fork(opened["b"].tolist))
+                self.assertIn(self.ELSEWHERE, in_fork(lambda: load(stream)))
                 self.assertEqual(in_fork(opened.close), "None")
                 self.assertEqual(in_fork(lambda: load(io.BytesIO(self.data))["b"][0]), "98")
         for call in calls:
