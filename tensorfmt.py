@@ -4835,8 +4835,7 @@ class ZTensor(Format):
 
     @staticmethod
     def order_note(part: Tensor) -> str:
-        """Return why the byte order "big" of a tensor or component has no effect, or "".
-        """
+        """Return why the byte order "big" of a tensor or component does nothing, or ""."""
         if part.attrs.get("data_endianness") == "big":
             if part.encoding == "zstd":
                 return "data of zstd are little-endian"
@@ -5032,8 +5031,7 @@ class ZTensor(Format):
 
     @staticmethod
     def iter_blob(part: Tensor, plan: Facts, at: int, facts: Facts) -> Blocks:
-        """Yield padding and the stored bytes of a tensor or component; note their place.
-        """
+        """Yield padding and stored bytes of a tensor or component; note their place."""
         encoding = plan["encoding"]
         facts["dtype"] = part.dtype or part.attrs["dtype"]
         facts["encoding"] = encoding
@@ -5103,8 +5101,7 @@ def iter_maps(value: Any) -> "Iterator[Facts]":
 
 
 def places_other_bytes(tensor: Tensor) -> bool:
-    """Return whether a tensor of an unknown layout may have other bytes than those known.
-    """
+    """Return whether a tensor of an unknown layout may have bytes that are not known."""
     parts = tensor.stored_parts()
     # In zTensor 2 all bytes are of a part.
     if "parts" in tensor.attrs:
@@ -5406,8 +5403,7 @@ class Primitiv(Format):
             raise ValueError("only kind='shape' holds dims and batch; attrs={} leaves them out")
 
     def make_rows(self, kind: str, items: Items, metadata: Facts) -> "List[Any]":
-        """Return the rows of make_row(), by key; ValueError tells all that has no place.
-        """
+        """Return the rows of make_row(), by key; raise for all that has no place."""
         problems = self.problems(items, metadata)
         rows = []
         for name, tensor in items:
@@ -5526,8 +5522,7 @@ def transpose(tensor: Tensor) -> Tensor:
 
 
 def join_key(parts: "List[bytes]") -> str:
-    """Return the name of a parameter: its parts, joined as bytes, for there may be many.
-    """
+    """Return the name of a parameter: its parts, which may be many, joined as bytes."""
     name = b".".join(parts)
     if b"\\" in name or b":" in name or name.count(b".") >= len(parts):
         name = b".".join([escape_part(part) for part in parts])
@@ -6954,8 +6949,7 @@ class Float8:
         return bytes(out)
 
     def code_of(self, value: float) -> int:
-        """Return the code of a float32; E8M0 has no sign and no zero, the FNUZ no -0.0.
-        """
+        """Return the code of a float32; E8M0 has no sign nor zero, FNUZ no -0.0."""
         from math import copysign, frexp
         _, digits, bias, infinity, nans = MINIFLOATS[self.kind]
         size = abs(value)
@@ -7506,8 +7500,7 @@ def open_pickled(*args: Any) -> PickledFile:
 
 
 def load_again(format: str, file_id: Any, partial: bool, states: Any = None) -> Any:
-    """Return the File of a pickle, unless the file has changed; `states`: of its shards.
-    """
+    """Return the File of a pickle, if the file is unchanged; `states`: of its shards."""
     source = PickledFile(*file_id).open()
     try:
         file: Any = read_file(source, detect_format(source, format), partial)
@@ -8962,8 +8955,7 @@ class ZTensor2(Format):
         return iter_digests(tensor, "digest")
 
     def inner_checksums(self, part: Tensor) -> "Iterator[Tuple[str, Tensor, str]]":
-        """Those of a seek table that no frame has: the others are compared on decoding.
-        """
+        """Those of a seek table that no frame has; decoding compares the others."""
         if part.encoding != SEEKABLE:
             return
         try:
@@ -9184,8 +9176,7 @@ class SeekTable:
             raise fault
 
     def iter_frames(self) -> "Iterator[Tuple[int, int, int, Any, Optional[int]]]":
-        """Yield (offset, stored, decoded, checksum or None, that of the frame or None).
-        """
+        """Yield (offset, stored, decoded, checksum or None, the frame's or None)."""
         at = self.offset
         for stored, decoded, checksum in self.rows:
             own = None
@@ -9602,8 +9593,7 @@ class Safetensors(Format):
         return self.iter_file(head, pairs, starts, len(head) + end)
 
     def make_rows(self, items: Items, metadata: Facts) -> "List[Any]":
-        """Return rows (place of the type, name, type, tensor); raise for what is unfit.
-        """
+        """Return rows (place of the type, name, type, tensor); raise for the unfit."""
         problems = self.problems(items, metadata)
         rows = []
         for name, tensor in items:
@@ -9939,8 +9929,7 @@ class ReopenedFile(PickledFile):
 
 
 def metadata_values(file: Any, names: Any = None) -> "Dict[Any, List[Any]]":
-    """Return the values of each metadata key: several where shards (of `names`) differ.
-    """
+    """Return the values of each metadata key: several where shards of `names` differ."""
     if file.shards is None:
         return Map([(key, [value]) for key, value in file.metadata.items()])
     if names is None:
@@ -10053,8 +10042,7 @@ class ShardedFile(File):
             yield name, f"it is in {safe_repr(shard)}, but weight_map {said}"
 
     def unlisted(self) -> "List[str]":
-        """Return the files beside the index that are named as its shards, but not in it.
-        """
+        """Return the files beside the index that are called as its shards, not in it."""
         if self.source.file_id is None:
             return []
         kinds = set(map(split_shard_name, self.names))
@@ -10248,8 +10236,7 @@ def own_error(error: Any) -> ValueError:
 
 
 def own_file(value: Any) -> "Optional[File]":
-    """Return a File of this copy of the module, or of another one as of this; else None.
-    """
+    """Return a File of this copy of the module or another, as of this; else None."""
     if isinstance(value, File):
         return value
     if not hasattr(value, "fmt") or not hasattr(value, "_tensors"):
@@ -10730,8 +10717,7 @@ class ItemWalk:
 
     def plain_list(self, count: int, at: int,
                    depth: int) -> "Optional[Tuple[List[Any], int]]":
-        """Return (values, end) of an array, or None if arrays, maps or errors are in it.
-        """
+        """Return (values, end) of an array, or None: it has arrays, maps or errors."""
         values: "List[Any]" = []
         try:
             while not self.is_over(len(values), count, at):
@@ -10896,8 +10882,7 @@ class JsonWalk:
 
 
 def tree_spans(at: int, trail: Trail, codec: Codec, schema: Schema) -> Spans:
-    """Yield the spans of one item of CBOR, JSON or MessagePack, which a Schema explains.
-    """
+    """Yield the spans of an item of CBOR, JSON or MessagePack, explained by a Schema."""
     walks: Any = {Cbor: CborWalk, MessagePack: MessagePackWalk, Json: JsonWalk}
     walk = walks[type(codec)](codec, trail)
     try:
@@ -11088,8 +11073,7 @@ class Recorder(Reading):
 
 def read_again(source: Buffer, fmt: Format, partial: bool,
                fault: FormatError) -> "Tuple[Reading, Facts, Facts]":
-    """Read a broken file again and keep its regions: the error then has its exact place.
-    """
+    """Read a broken file again, and keep its regions: the error gets its exact place."""
     reading = Recorder(source, partial=partial)
     try:
         attrs, metadata = fmt.read(reading)
@@ -11100,8 +11084,7 @@ def read_again(source: Buffer, fmt: Format, partial: bool,
 
 
 def complete(reading: Reading, errors: "List[FormatError]") -> None:
-    """Give each error what it lacks: the offset of its trail, or the trail of its offset.
-    """
+    """Give each error what it lacks: an offset to its trail, or a trail to its offset."""
     for error in errors:
         if error.trail is None:
             # It is of a codec, which knows no trails.
@@ -11246,8 +11229,7 @@ def explain(source: Source, *, format: "Optional[str]" = None,
 
 
 def read_fields(fmt: Format, reading: Recorder) -> Any:
-    """Read a file; return (its fields, an iterator; its File or None; its error or None).
-    """
+    """Read a file; return (an iterator of fields, File or None, error or None)."""
     from heapq import merge
     source = reading.source
     attrs: Any = None
@@ -11278,8 +11260,7 @@ def field_order(field: Field) -> "Tuple[int, bool]":
 
 
 def structure_fields(reading: Recorder, data: "List[Field]") -> "Iterator[Field]":
-    """Yield the fields of all regions by offset, shared bytes once; `data`: of tensors.
-    """
+    """Yield the fields of all regions by offset, shared bytes once; `data`: tensors'."""
     at = 0
     names = TrailNames(reading.trails)
     # Of each tensor the offsets of its data, as keys.
@@ -11456,8 +11437,7 @@ def mark_fault(fields: "Iterator[Field]", error: FormatError,
 
 def fill_gaps(fields: "Iterator[Field]", fmt: Format, source: "Buffer",
               attrs: "Optional[Facts]") -> "Iterator[Field]":
-    """Yield the fields that are not empty, and the gaps; `attrs`: None of a broken file.
-    """
+    """Yield fields that are not empty, and the gaps; `attrs`: None of a broken file."""
     from itertools import chain
     at = 0
     before = Field(0, 0, "", None, "")
@@ -11698,8 +11678,7 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Watch = None) -
 
 def add_structure(report: Report, errors: "List[FormatError]",
                   last: "Optional[FormatError]", tensors: Any) -> None:
-    """Add the errors of each check, or what is right; after the last error: not reached.
-    """
+    """Add the errors of each check, or what is right; what `last` left: not reached."""
     count = plural(len(tensors), "tensor")
     texts = {
         "magic": report.title,
@@ -11905,8 +11884,7 @@ def note_gaps(report: Report, gaps: "List[Field]") -> None:
 
 def add_notes(report: Report, check: str,
               rows: "Sequence[Tuple[Optional[Tensor], str]]") -> None:
-    """Add notes of one kind, (tensor or None, what): five, and how many more there are.
-    """
+    """Add notes of one kind, (tensor or None, what): five, and how many more."""
     for tensor, what in rows[:5]:
         if tensor is None:
             report.add("note", check, what)
@@ -11976,8 +11954,7 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Watch) ->
 
 
 def check_neighbours(report: Report, file: ShardedFile) -> None:
-    """Add what lies beside an index that it does not name: shards of it, or other files.
-    """
+    """Add what lies beside an index without being in it: shards of it, other files."""
     unlisted = file.unlisted()
     for name in unlisted:
         fail_shard(report, unlisted_message(name), None)
