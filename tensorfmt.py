@@ -9276,7 +9276,7 @@ class Quantized(Tensor):
     @property
     def scheme(self) -> Facts:
         """How it is stored, in the words of Burn."""
-        code = (self.attrs or self.custom).get("burn_dtype")
+        code: Any = (self.attrs or self.custom).get("burn_dtype")
         if type(code) is not Map or type(code.get("QFloat")) is not Map:
             raise self.error("no quantization scheme is known for it", Unsupported)
         return code["QFloat"]
