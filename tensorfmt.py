@@ -5158,6 +5158,7 @@ class Primitiv(Format):
     TITLE = "primitiv 0.1"
     SUFFIXES = (".primitiv", ".model", ".optimizer")
     HOLDS = "optimizer configs (numbers) with kind=optimizer; no empty tensors"
+    # The version, as it is written.
     MAGICS = (b"\xce\0\0\0\0\xce\0\0\0\1",)
     STRICT_END = True
     # Each tensor is described in front of its data.
@@ -5189,6 +5190,7 @@ class Primitiv(Format):
              ) + TENSOR
     STATISTICS = (("N", "uint32", "statistics"),)
     STATISTIC = (("key", "str", "name of the statistic"),) + TENSOR
+    # The maps of an Optimizer, and the type of their values.
     CONFIGS = (("uint_configs", "uint32"), ("float_configs", "float"))
     FIELD_OF = dict(name="key", size="data", place="data")
 
@@ -5198,7 +5200,7 @@ class Primitiv(Format):
             (major, minor, number), _ = read_rows(codec, 0, self.HEADER)
         except FormatError:
             return False
-        # Three integers as the real library writes them tell of other versions, too.
+        # A file of another version is known by integers as the real library writes them.
         is_usual = head[:1] == head[5:6] == head[10:11] == b"\xce"
         return number in self.DATA_TYPES and (is_usual or (major, minor) == (0, 1))
 
@@ -5234,7 +5236,12 @@ class Primitiv(Format):
         return attrs, Map()
 
     def each_tensor(self, reading: Reading, kind: str, at: int) -> "Iterator[Any]":
-        """Yield (trail, (name, dims, batch, range of the data)) of each tensor."""
+        """Yield (trail, (name, dims, batch, range of the data)) of each tensor.
+
+        What follows a tensor is read when the caller has added it: errors come in the
+        order of the file.
+        """
+        # What is cut off if the file ends here: it has no names yet.
         rest = f"the rest of the {kind}"
         try:
             if kind == "model":
@@ -5249,32 +5256,33 @@ class Primitiv(Format):
                         raise reading.entry_error(what, None, trail, "key")
                     name = join_key(parts)
                     yield trail, (name, dims, batch, data)
-                    (few,), at = reading.messagepack(at, self.STATISTICS, *trail)
-                    if few:
-                        at = yield from self.each_statistic(reading, trail, name, at, few)
+                    (total,), at = reading.messagepack(at, self.STATISTICS, *trail)
+                    if total:
+                        at = yield from self.each_statistic(reading, trail, name, at, total)
             else:
                 name = "tensor" if kind == "tensor" else "value"
                 (dims, batch, data), at = reading.messagepack(at, self.TENSOR)
                 reading.note_names([((row[0],), name) for row in self.TENSOR])
                 yield (), (name, dims, batch, data)
                 if kind == "parameter":
-                    (few,), at = reading.messagepack(at, self.STATISTICS)
-                    at = yield from self.each_statistic(reading, (), name, at, few)
+                    (total,), at = reading.messagepack(at, self.STATISTICS)
+                    at = yield from self.each_statistic(reading, (), name, at, total)
             reading.note_rest(at)
         except FormatError as error:
             is_cut = error.check == "bounds" and (reading.partial or reading.missing)
             if not is_cut:
                 raise
-            # What is cut off has no names yet.
             reading.unnamed.append(rest)
 
     def each_statistic(self, reading: Reading, trail: Trail, name: str, at: int,
                        count: int) -> Any:
-        """Yield the same of each statistic of a parameter; return where they end."""
+        """Yield, as each_tensor(), the statistics of a parameter; return where they end.
+        """
         for i in range(count):
             inner = trail + ("stats", i)
             (key, dims, batch, data), at = reading.messagepack(at, self.STATISTIC, *inner)
-            reading.spend_name(name, *inner + ("key",))
+            key_trail = inner + ("key",)
+            reading.spend_name(name, *key_trail)
             yield inner, (name + ":" + str_of_bytes(key), dims, batch, data)
         return at
 
@@ -5286,12 +5294,13 @@ class Primitiv(Format):
         shape = tuple(dims)
         key = shape, batch
         if key not in plans:
-            # Shapes can be chosen to have one hash.
+            # Shapes can be chosen to have one hash, which makes a large dict slow.
             if len(plans) >= 256:
                 plans.clear()
             # The batch is the last dimension.
             if batch > 1:
                 shape += (batch,)
+            # No more than one dimension, or no data: the order does not matter.
             strides = None
             if len(shape) > 1 and data:
                 # Boards slice no tuple backwards.
@@ -5372,7 +5381,7 @@ class Primitiv(Format):
         rows = self.make_rows(kind, items, metadata)
         if kind in ("tensor", "parameter") and not rows:
             raise ValueError(f"kind={kind!r} needs a tensor")
-        # 2 the type, then a shape, maps or the number of parameters
+        # 2 data_type, then a shape, maps or the number of parameters
         values: "List[Any]" = [256 * self.KINDS.index(kind)]
         if kind == "shape":
             values += self.make_shape(dims, self.option("batch", 1, options, attrs))
@@ -5386,6 +5395,7 @@ class Primitiv(Format):
                     integers[key] = int(value)
             values += [integers, floats]
         elif kind == "model":
+            # A row without a statistic is the value of a parameter.
             values.append(len([row for row in rows if row[1] is None]))
         head = b"".join([msgpack_dumps(value, typed=True) for value in values])
         # 3 each tensor after the other
@@ -5420,8 +5430,12 @@ class Primitiv(Format):
     def make_row(self, kind: str, name: str, tensor: Tensor) -> "Tuple[Any, ...]":
         """Return (parts of the key, statistic or None, name, tensor, batch)."""
         key, statistic = split_name(name)
-        owners = {"tensor": (b"tensor",), "parameter": (b"value",), "model": key}
-        if key != owners.get(kind) or kind == "tensor" and statistic is not None:
+        has_place = kind == "model"
+        if kind == "parameter":
+            has_place = key == (b"value",)
+        elif kind == "tensor":
+            has_place = name == "tensor"
+        if not has_place:
             raise ValueError(f"kind={kind!r} has no place for it")
         if len(key) > self.NAME_PARTS:
             raise ValueError(f"{len(key)} parts, {self.NAME_PARTS} is the limit")
@@ -5440,8 +5454,8 @@ class Primitiv(Format):
         return key, statistic, name, tensor, batch
 
     def find_clashes(self, rows: "List[Any]") -> "Iterator[Tuple[str, str]]":
-        """Yield (name, why) of keys that cannot be beside the others."""
-        # The last key that is not inside of another.
+        """Yield (name, why) of keys that cannot be beside the others; rows are sorted."""
+        # The last key that is not inside of another: those inside of it follow at once.
         outer: Any = (None,)
         last = outer
         for key, statistic, name, _, _ in rows:
@@ -5450,6 +5464,7 @@ class Primitiv(Format):
                 if is_inside:
                     text = short_repr(join_key(outer))
                     yield name, f"the key {text} is both a parameter and a group of them"
+                # The first row of a key is its value, if it has one.
                 if statistic is not None:
                     yield name, "a statistic without its value; escape ':' by a backslash"
             last = key
@@ -5462,6 +5477,7 @@ class Primitiv(Format):
         try:
             shape = as_shape(dims) + (as_index(batch),)
         except TypeError:
+            # It is refused with the others.
             shape = (0,)
         if len(shape) > 9 or [n for n in shape if not 1 <= n < 1 << 32]:
             raise ValueError("kind='shape' needs up to 8 dims and a batch, each 1 to 2**32-1, "
@@ -5473,7 +5489,7 @@ class Primitiv(Format):
         yield head
         # Most shapes come again.
         shape_heads: "Dict[Any, bytes]" = {}
-        # How many statistics each key has.
+        # How many statistics each key has; its first row is the value.
         statistics: "Dict[Any, int]" = {}
         for row in rows:
             statistics[row[0]] = statistics.get(row[0], -1) + 1
@@ -5485,12 +5501,13 @@ class Primitiv(Format):
                 for part in key:
                     head += msgpack_head("str", len(part)) + part
                 yield head
-            if (tensor.shape, batch) not in shape_heads:
+            form = tensor.shape, batch
+            if form not in shape_heads:
                 dims = tensor.shape[:-1] if batch > 1 else tensor.shape
                 head = msgpack_dumps(dims, typed=True) + msgpack_dumps(batch, typed=True)
                 head += msgpack_head("bin", tensor.nbytes)
-                shape_heads[tensor.shape, batch] = head
-            yield shape_heads[tensor.shape, batch]
+                shape_heads[form] = head
+            yield shape_heads[form]
             yield from iter_columns(tensor)
             if statistic is None and kind != "tensor":
                 yield pack(">BI", 0xCE, statistics[key])
@@ -5524,6 +5541,7 @@ def transpose(tensor: Tensor) -> Tensor:
 def join_key(parts: "List[bytes]") -> str:
     """Return the name of a parameter: its parts, which may be many, joined as bytes."""
     name = b".".join(parts)
+    # As many dots as parts: one of them belongs to a part.
     if b"\\" in name or b":" in name or name.count(b".") >= len(parts):
         name = b".".join([escape_part(part) for part in parts])
     return str_of_bytes(name)
@@ -5565,6 +5583,7 @@ def split_name(name: str) -> "Tuple[Tuple[bytes, ...], Optional[bytes]]":
             parts[-1] += byte
         at += 1
     key = tuple([bytes(part) for part in parts])
+    # It must be the name by which the key is read again.
     if encode_text(join_key(list(key)), TEXT_ERRORS) != raw[:at]:
         raise ValueError("a backslash escapes only '.', ':' and itself: write another before it")
     if at < len(raw):
