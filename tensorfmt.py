@@ -714,7 +714,6 @@ def full_dtype(dtype: Any) -> str:
 CLOSED = "the File is closed"
 CHANGED = "has changed since it was opened"
 REGULAR = 8  # a file, in the upper bits of st_mode
-ELSEWHERE = "another process opened this stream: open and load it again in this one"
 
 
 class Buffer:
@@ -768,9 +767,9 @@ class Turn:
         self.stream = stream
         self.lock = RLock()
 
-    def is_here(self) -> bool:
-        """Return whether this process may use the stream."""
-        return True
+    def wait(self) -> Any:
+        """Return the lock of who moves the stream."""
+        return self.lock
 
     def measure(self) -> "Tuple[int, int]":
         """Return the position, and how many bytes there are."""
@@ -802,9 +801,10 @@ class Stream(Buffer):
         self._window = 0, b""  # where it begins, and its bytes
         turn = turn_of(stream)
         self._turn = turn
-        with turn.lock:
+        with turn.wait():
             here, self.nbytes = turn.measure()
-        check_start(here, self.nbytes)
+        if here not in (0, self.nbytes):
+            raise ValueError(f"the stream is at byte {here}: seek(0), or load(stream.read())")
 
     def view(self, offset: int, nbytes: int) -> Any:
         if BOARD and offset > sys.maxsize:
@@ -812,9 +812,7 @@ class Stream(Buffer):
         turn = self._turn
         if turn is None:
             raise ValueError(CLOSED)
-        if not turn.is_here():
-            raise ValueError(ELSEWHERE)
-        with turn.lock:
+        with turn.wait():
             if self._turn is None:  # closed while this thread waited
                 raise ValueError(CLOSED)
             return turn.read(self, offset, nbytes)
@@ -861,12 +859,14 @@ class Stream(Buffer):
         turn = self._turn
         if turn is None:
             return
-        if turn.is_here():
-            with turn.lock:  # no thread moves the stream any more when this returns
-                self._turn = None
         self._turn = None
         self._window = 0, b""
         self.kept = Buffer.kept
+        try:
+            with turn.wait():  # no thread moves the stream after this
+                pass
+        except ValueError:  # of another process
+            pass
         if self.file_id is not None:
             turn.stream.close()
 
@@ -926,12 +926,6 @@ def no_source(source: Any) -> TypeError:
     """Return the error for what is no source."""
     return TypeError("a source is a path, bytes or a seekable stream of bytes (open(path, "
                      f'"rb")), not {type(source).__name__}')
-
-
-def check_start(here: int, nbytes: int) -> None:
-    """Raise ValueError for a stream that is neither at its start nor at its end."""
-    if here not in (0, nbytes):
-        raise ValueError(f"the stream is at byte {here}: seek(0), or load(stream.read())")
 
 
 def dangling_link(path: str) -> str:
@@ -1525,8 +1519,8 @@ WIDE_HEADS += wide_heads("float", "fd") + wide_heads("int", "BHIQbhiq")  # ca to
 WIDE_HEADS += [("ext", 1 << i, None) for i in range(5)]  # d4 to d8
 WIDE_HEADS += wide_heads("str", "BHI")  # d9 to db
 WIDE_HEADS += wide_heads("array", "HI") + wide_heads("map", "HI")  # dc to df
-# Such rows by the first byte: head_row() adds one when its byte is met, for boards have
-# little memory.
+# Such rows by the first byte. head_row() adds one when it is met: boards have little
+# memory.
 HEADS: "List[Any]" = [None] * 256
 
 
@@ -1604,7 +1598,7 @@ class MessagePack(Codec):
         if 0 <= place <= len(self.window) - nbytes:
             return place
         if place <= len(self.window):
-            # Small values in turn: the window grows. Behind data it is small again.
+            # Small values in turn: the window grows. Behind data it is small.
             self.window_size = min(2 * self.window_size, 16 * WINDOW)
         else:
             self.window_size = WINDOW
@@ -1615,7 +1609,7 @@ class MessagePack(Codec):
 
     def head(self) -> "Tuple[str, Any]":
         """Return (type, value or length) of the next head, and move after it."""
-        # A head and its number have up to 9 bytes.
+        # Of a head and its number.
         place = self.look(9)
         self.start = self.at
         if self.at >= self.end:
@@ -2583,8 +2577,8 @@ class Tensor:
     __slots__ = {
         "name": "in its file",
         "dtype": "of its elements, or None",
-        "shape": "dimensions, the outermost first",
-        "source": "where its bytes come from",
+        "shape": "its dimensions",
+        "source": "of its bytes",
         "start": "of element 0, or of the encoded bytes",
         "stored_nbytes": "in the source",
         "_strides": "in bytes; None: row-major",
@@ -7364,6 +7358,7 @@ def to_dlpack(tensor: Tensor, options: Facts) -> Any:
 #
 # Files of several threads may read one stream, and a fork has the streams of its parent.
 
+ELSEWHERE = "another process opened this stream: open and load it again in this one"
 FORKS: "List[None]" = []  # that lie between the process which imported this and this one
 # From Python 3.7 on; to ask the system takes 40 - 200 ns.
 if hasattr(os, "register_at_fork"):
@@ -7410,8 +7405,11 @@ class SharedTurn(Turn):
         self.process: int = process_number()
         self.file = regular_file(stream)
 
-    def is_here(self) -> bool:
-        return self.process == process_number()
+    def wait(self) -> Any:
+        # Its lock may be held by a thread that this process has not.
+        if self.process != process_number():
+            raise ValueError(ELSEWHERE)
+        return self.lock
 
     def measure(self) -> "Tuple[int, int]":
         if self.file is None:
@@ -7444,9 +7442,6 @@ def turn_of(stream: Any) -> Turn:
         if turn is None:
             turn = SharedTurn(stream)
             SharedTurn.known[id(stream)] = turn
-    # Its lock may be held by a thread that this process has not.
-    if not turn.is_here():
-        raise ValueError(ELSEWHERE)
     return turn
 
 
@@ -14129,14 +14124,10 @@ def plain_open_stream(source: Any) -> "Buffer":
     """Return all bytes of a stream: Files would have to take turns."""
     if not hasattr(source, "seek"):
         raise no_source(source)
+    stream = Stream(source)
     if BOARD:
-        return Stream(source)
-    here = source.tell()
-    source.seek(0)
-    data = source.read()
-    source.seek(here)
-    check_start(here, len(data))
-    return Buffer(data, True)
+        return stream
+    return Buffer(stream.read(0, stream.nbytes), True)
 
 
 def plain_dangling_link(path: str) -> str:
