@@ -2815,6 +2815,8 @@ class SourceTest(FolderCase):
         calls = (load, verify, detect, self.names_of_fields, differs,
                  differs_from_itself, converts)
         for _, title, data, _ in FILES[::5]:
+            if lacks_zstd(load(data)):
+                continue
             ends = 0, len(data)
             for at in ends + (1, len(data) - 1, len(data) + 1):
                 for call in calls:
