@@ -4120,13 +4120,16 @@ class Mag(Format):
            or in that of the real library 0.1.2:
              dtype u8, rank u8, 0, 0 | numel u64 | data_offset u64 | shape u64[rank] |
              key_length u32 | key
-    data   of each tensor, at a multiple of 64, with zeros before it up to the next one
+    data   of each tensor, at a multiple of 64, with padding before it and behind it
 
     The checksum is CRC-32 from the magic to the last record, with 0 in its own field; the
-    library's is CRC-32C of what follows the field. Nothing else tells the layouts apart.
-    The specification's is written, both are read. Unused places of a shape hold 0, or -1
-    if there are no elements. magnetron 0.1.2 lists no tensors, and opens no file with
-    metadata of type 0, which integers from 0 on are. Snapshots 100 and 200 are not read.
+    library's is CRC-32C of what follows the field, and CRC-32 of that is taken, too. No
+    field tells the layouts apart: it is the one whose records end where a checksum fits.
+    The specification's is written, both are read. Padding is 00; that of 0.1.2 is ff, and
+    00 behind the last data, where the writer had left room. Unused places of a shape hold
+    0, or -1 if there are no elements. magnetron 0.1.2 lists no tensors, and opens no file
+    with metadata of type 0, which integers from 0 on are. Snapshots 100 and 200 are not
+    read.
     """
 
     NAME = FAMILY = TITLE = "mag"
@@ -4180,7 +4183,8 @@ class Mag(Format):
     def read(self, reading: Reading) -> "Tuple[Facts, Facts]":
         # 1 the header says how many records there are
         reading.check_magic(self, b"MAG!")
-        (_, version, checksum, total, count, aux), at = reading.record(0, self.HEADER)
+        values, at = reading.record(0, self.HEADER)
+        _, version, checksum, num_tensors, num_meta_kv, aux = values
         if version != 1:
             what = f"version {version} is not supported (only 1 and 300)"
             if version in (100, 200) and reading.source.read(32, 4) == b"SRP!":
@@ -4189,27 +4193,28 @@ class Mag(Format):
             # There was never a version 0.
             error_class = Unsupported if version else FormatError
             raise reading.error(what, "version", error_class=error_class)
+        # A record of metadata has at least 16 bytes, one of a tensor 24.
         left = reading.end - at
-        reading.check_range(count, "num_meta_kv", high=left // 16)
-        reading.check_range(total, "num_tensors", high=(left - 16 * count) // 24)
+        reading.check_range(num_meta_kv, "num_meta_kv", high=left // 16)
+        left -= 16 * num_meta_kv
+        reading.check_range(num_tensors, "num_tensors", high=left // 24)
         # 2 records of metadata, then of tensors, which are of one of two types
-        numbers, at = self.read_records(reading, at, self.META, "metadata", count)
-        record_type, rows, end = self.find_record_type(reading, checksum, total, at)
+        numbers, at = self.read_records(reading, at, self.META, "metadata", num_meta_kv)
+        record_type, rows, end = self.find_record_type(reading, checksum, num_tensors, at)
+        # The checksum agrees: this is what the writer meant, and no damage.
         if aux:
             raise reading.error(f"aux is {aux}, version 1 has 0", "aux",
                                 error_class=Unsupported)
         metadata = self.read_numbers(reading, numbers)
         # 3 each record of a tensor is a Tensor
         is_spec = record_type is self.SPEC
-        open_entry = self.open_012
-        field_of = self.M012_FIELD_OF
         if is_spec:
             open_entry = self.open_spec
             field_of = self.SPEC_FIELD_OF
-        elif rows and rows[0][2] == 0 and rows[0][1] % 64 == 0:
-            what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
-            raise reading.error(what, "tensors", 0, "data_offset",
-                                error_class=Unsupported)
+        else:
+            self.check_offsets(reading, rows)
+            open_entry = self.open_012
+            field_of = self.M012_FIELD_OF
         for i, row in enumerate(rows):
             trail = "tensors", i
             with reading:
@@ -4224,6 +4229,17 @@ class Mag(Format):
         return {"version": 1, "layout": layout}, metadata
 
     @staticmethod
+    def check_offsets(reading: Reading, rows: "List[Any]") -> None:
+        """Raise if records of M012 are those of the commit whose offsets begin with 0.
+
+        In the place of numel it has bytes, with their padding.
+        """
+        if rows and rows[0][2] == 0 and rows[0][1] % 64 == 0:
+            what = "relative offsets (magnetron commit 6bc9747, unreleased) are not read"
+            raise reading.error(what, "tensors", 0, "data_offset",
+                                error_class=Unsupported)
+
+    @staticmethod
     def read_records(reading: Reading, at: int, record_type: RecordType, name: str,
                      count: int) -> "Tuple[List[Any], int]":
         """Return (records, where they end)."""
@@ -4233,23 +4249,28 @@ class Mag(Format):
             rows.append(row)
         return rows, at
 
-    def find_record_type(self, reading: Reading, checksum: int, total: int,
+    def find_record_type(self, reading: Reading, checksum: int, num_tensors: int,
                          at: int) -> "Tuple[RecordType, List[Any], int]":
-        """Return (SPEC or M012, the records of tensors, where they end)."""
+        """Return (SPEC or M012, the records of tensors, where they end).
+
+        It is the first whose records are whole and end where the checksum fits.
+        """
         before = reading.regions
         faults = []
         for record_type in self.SPEC, self.M012:
             reading.regions = list(before)
             try:
-                rows, end = self.read_records(reading, at, record_type, "tensors", total)
+                rows, end = self.read_records(reading, at, record_type, "tensors",
+                                              num_tensors)
                 self.check_checksum(reading, checksum, end)
             except FormatError as error:
                 # It would be in a cycle with this frame.
                 error.__traceback__ = None
                 faults.append((error, reading.regions))
                 continue
+            # The length of the first key stands where M012 has its rank, in byte 1.
             if record_type is self.SPEC and rows and 1 <= rows[0][0] >> 8 <= self.MAX_RANK:
-                self.check_one_layout(reading, checksum, total, at)
+                self.check_one_layout(reading, checksum, num_tensors, at)
             return record_type, rows, end
         # The error is that of SPEC, unless only the records of M012 are whole.
         fault, regions = faults[0]
@@ -4258,12 +4279,12 @@ class Mag(Format):
         reading.regions = regions
         raise fault
 
-    def check_one_layout(self, reading: Reading, checksum: int, total: int,
+    def check_one_layout(self, reading: Reading, checksum: int, num_tensors: int,
                          at: int) -> None:
         """Raise if records of SPEC, whose first key is long, are those of M012, too."""
         probe = Reading(reading.source)
         try:
-            _, end = self.read_records(probe, at, self.M012, "tensors", total)
+            _, end = self.read_records(probe, at, self.M012, "tensors", num_tensors)
             self.check_checksum(probe, checksum, end)
         except FormatError:
             return
@@ -4304,13 +4325,15 @@ class Mag(Format):
         return text
 
     def open_spec(self, reading: Reading, trail: Trail, row: "Tuple[Any, ...]") -> Tensor:
-        """Return the tensor of a SPEC: -1 ends the shape, or 0 with data."""
+        """Return the tensor of a SPEC."""
         name = self.key_text(reading, row[1], trail)
         places = row[2:8]
         number, nbytes, offset, aux = row[8:]
         # Of no bytes, any offset does.
         if not nbytes:
             offset = min(offset, reading.end)
+        # The shape ends at the first -1; if there are data, so that no dimension is 0,
+        # also at the first 0. All places behind it are alike.
         rank = 0
         while rank < 6 and places[rank] != -1 and (places[rank] or not nbytes):
             rank += 1
@@ -4357,7 +4380,7 @@ class Mag(Format):
         nbytes, zero = super().padding(start, stop, before, after, attrs)
         if attrs["layout"] == "spec":
             return nbytes, zero
-        # It may be as long as the writer guessed before.
+        # What the writer had left room for, and did not need.
         if after == "end" and not nbytes:
             return stop - start, 0
         return nbytes, 255
