@@ -7415,18 +7415,13 @@ def regular_file(stream: Any) -> "Optional[FileIO]":
 
 
 class SharedTurn(Turn):
-    """The Turn of all Files that read one stream, in the process that opened it.
-
-    A plain file is not moved: other streams may have its position, those of a fork, say.
-    """
+    """The Turn of all Files that read one stream, in the process that opened it."""
 
     known: Any = None  # by id of the stream, while a File reads it
 
     def __init__(self, stream: Any) -> None:
         super().__init__(stream)
-        # A fork has the same position, but another lock.
-        self.process: int = process_number()
-        self.file = regular_file(stream)
+        self.process: int = process_number()  # a fork has the same position, but another lock
 
     def wait(self) -> Any:
         # Its lock may be held by a thread that this process has not.
@@ -7434,16 +7429,20 @@ class SharedTurn(Turn):
             raise ValueError(ELSEWHERE)
         return self.lock
 
+
+class FileTurn(SharedTurn):
+    """That of a plain file, which is not moved: a fork, say, has its position as well."""
+
+    def __init__(self, stream: Any, file: "FileIO") -> None:
+        super().__init__(stream)
+        self.file = file
+
     def measure(self) -> "Tuple[int, int]":
-        if self.file is None:
-            return super().measure()
         here = self.stream.tell()
         self.stream.flush()
         return here, os.fstat(self.file.fileno()).st_size
 
     def read(self, source: Stream, offset: int, nbytes: int) -> bytes:
-        if self.file is None:
-            return super().read(source, offset, nbytes)
         self.stream.flush()  # it may have bytes that are yet to be written
         data = source.read_at(self.file, offset, nbytes)
         # Closed meanwhile, its number may be that of another file.
@@ -7464,6 +7463,9 @@ def turn_of(stream: Any) -> Turn:
         turn: "Optional[Turn]" = SharedTurn.known.get(id(stream))
         if turn is None:
             turn = SharedTurn(stream)
+            file = regular_file(stream)
+            if file is not None:
+                turn = FileTurn(stream, file)
             SharedTurn.known[id(stream)] = turn
     return turn
 
