@@ -3335,7 +3335,8 @@ class RecordType:
 
     def __init__(self, *rows: Any) -> None:
         self.rows = rows
-        # Codes that are read one by one; those of fixed sizes in turn are one.
+        # Codes that are read one by one. Those of fixed sizes that follow each other are
+        # joined, so that one unpack reads them; empty ones are dropped.
         self.parts: Any = ["<"]
         for _, code, _ in rows:
             if code == "text" or callable(code):
@@ -3353,14 +3354,19 @@ class RecordType:
         """Yield (begin, end, values) of each code; values: None where the source ends."""
         values: Any = ()
         for code in codes:
-            if not isinstance(code, str):  # a function of the values before
-                code = "<" + code(values)
-            nbytes = values[-1] if code == "text" else calcsize(code)
+            if code == "text":
+                nbytes = values[-1]
+            else:
+                if not isinstance(code, str):  # a function of the values before
+                    code = "<" + code(values)
+                nbytes = calcsize(code)
             data = source.read(at, nbytes)
             if len(data) < nbytes:
                 yield at, at + nbytes, None
                 return
-            found = (data,) if code == "text" else unpack_from(code, data, 0)
+            found: Any = (data,)
+            if code != "text":
+                found = unpack_from(code, data, 0)
             yield at, at + nbytes, found
             values += found
             at += nbytes
@@ -3369,8 +3375,8 @@ class RecordType:
 class Reading:
     """One parse of a file: a format's read() gets bytes from it, and gives tensors to it.
 
-    `partial`: tensors that do not lie whole in the file may be left out. A trail that
-    comes last is spread: *trail.
+    `partial`: tensors that do not lie whole in the file may be left out. Where a trail is
+    the last argument, its keys are given one by one.
     """
 
     regions: "List[Any]" = []  # what was read (Recorder)
@@ -3378,8 +3384,8 @@ class Reading:
     at = 0  # where the region that was read last begins
     root = "item"  # the field around all others, for errors without a trail
     reader: "Optional[MessagePack]" = None  # with its window
-    repeated = 0  # characters of names that repeat others
-    rest: "Optional[int]" = None  # where bytes behind its end begin
+    repeated = 0  # characters of names that repeat others: spend_name()
+    rest: "Optional[int]" = None  # where bytes begin that are of no use: note_rest()
 
     def __init__(self, source: Buffer, partial: bool = False) -> None:
         self.source = source
@@ -3476,17 +3482,23 @@ class Reading:
             raise self.error(what, *trail, error_class=Unsupported)
 
     def check_schema(self, schema: Any, value: Any, trail: Trail, tensor: Any = None) -> None:
-        """Raise unless the value at a trail fits a Schema or a kind."""
+        """Raise unless the value at a trail fits a Schema or a kind.
+
+        `tensor`: what the index has for its name, which may be no text.
+        """
         if schema.fits(value):
             return
         if not is_text(tensor):
             tensor = None
-        for where, what in schema.iter_errors(value, *trail):
-            raise self.error(what, *where, tensor=tensor)
+        where, what = next(schema.iter_errors(value, *trail))
+        raise self.error(what, *where, tensor=tensor)
 
     def check_range(self, value: int, *trail: Any, high: int, low: int = 0, limit: str = "",
                     why: str = "the file ends (cut short?)") -> None:
-        """Raise unless the number at a trail is from `low` to `high`; `limit`: ours."""
+        """Raise unless the number at a trail is from `low` to `high`.
+
+        `limit` names what allows no more here; else `why` says what the file breaks.
+        """
         if low <= value <= high:
             return
         what = f"{format_trail(trail)} is {value}, expected {low} to {high}: "
@@ -3504,37 +3516,42 @@ class Reading:
         """Return whether the error of one tensor is kept, and reading goes on."""
         return False
 
-    def add_tensor(self, item: Tensor, trail: Trail, low: int, high: int, field_of: Facts) -> None:
+    def add_tensor(self, tensor: Tensor, trail: Trail, low: int, high: int,
+                   field_of: Facts) -> None:
         """Add a tensor with a new name, the size of its shape, from `low` to `high`.
 
         `field_of`: which field of the entry at a trail gives the "name", the "size" and
         the "place" of its tensor; "": the entry itself. If `high` is the end of the
         file, a tensor that ends after it is noted as missing.
         """
-        if item.name in self.tensors or item.name in self.missing:
+        name = tensor.name
+        if name in self.tensors or name in self.missing:
             what = "two tensors have this name"
-            raise self.entry_error(what, item.name, trail, field_of["name"])
+            raise self.entry_error(what, name, trail, field_of["name"])
         # Equal shapes are shared, their sizes computed once.
-        key = item.dtype, item.shape
+        key = tensor.dtype, tensor.shape
         if key not in self.sizes:
             if len(self.sizes) >= 256:  # shapes can be chosen to have one hash
                 self.sizes.clear()
-            need = item.size * item.itemsize if item.itemsize else None
-            self.sizes[key] = need, item.shape
-        need, item.shape = self.sizes[key]
-        if need != item.stored_nbytes and need is not None:
-            if item.encoding == "raw" and not item.unreadable:
-                what = size_message(item, need)
-                raise self.entry_error(what, item.name, trail, field_of["size"], "sizes")
-        end = item.start + item.stored_nbytes
-        if end <= high and (item.start >= low or not item.stored_nbytes):
-            self.tensors[item.name] = item
+            # Values of types that are not known here have any size.
+            need = tensor.size * tensor.itemsize if tensor.itemsize else None
+            self.sizes[key] = need, tensor.shape
+        need, tensor.shape = self.sizes[key]
+        if need != tensor.stored_nbytes and need is not None:
+            if tensor.encoding == "raw" and not tensor.unreadable:
+                what = size_message(tensor, need)
+                raise self.entry_error(what, name, trail, field_of["size"], "sizes")
+        # No bytes may lie in front of `low`, too.
+        end = tensor.start + tensor.stored_nbytes
+        if end <= high and (tensor.start >= low or not tensor.stored_nbytes):
+            self.tensors[name] = tensor
             return
-        what = f"data at {item.start} to {end}, but the data area is {low} to {high}"
-        error = self.entry_error(what, item.name, trail, field_of["place"], "bounds")
+        what = f"data at {tensor.start} to {end}, but the data area is {low} to {high}"
+        error = self.entry_error(what, name, trail, field_of["place"], "bounds")
         if end <= high or high < self.end:
             raise error
-        self.missing[item.name] = item, error  # the file may be cut short: check_whole()
+        # The file may be cut short: check_whole() says so, or `partial` leaves it out.
+        self.missing[name] = tensor, error
 
     def check_whole(self, *trail: Any) -> None:
         """Raise an error that counts the missing tensors, if some are: see add_tensor().
@@ -11096,11 +11113,11 @@ class Recorder(Reading):
         self.errors.append(error)
         return True
 
-    def add_tensor(self, item: Tensor, trail: Trail, low: int, high: int,
+    def add_tensor(self, tensor: Tensor, trail: Trail, low: int, high: int,
                    field_of: Facts) -> None:
         if trail:
-            self.trails[trail] = item.name
-        super().add_tensor(item, trail, low, high, field_of)
+            self.trails[trail] = tensor.name
+        super().add_tensor(tensor, trail, low, high, field_of)
 
     def cut_record(self, at: int, record_type: RecordType, trail: Trail) -> FormatError:
         row, (begin, end, _) = list(record_rows(at, self.source, record_type))[-1]
