@@ -410,22 +410,7 @@ def iter_parts(blocks: Any, nbytes: int) -> Blocks:
 
 
 def without_gc(function: Any) -> Any:
-    """Decorate a function that makes no cycles: looking for them takes a third of its time.
-
-    A board collects often instead: what stays lies side by side then, not all over its
-    memory.
-    """
-    def compact(*args: Any, **options: Any) -> Any:
-        gc: Any = __import__("gc")
-        if not hasattr(gc, "threshold"):  # CircuitPython lacks it
-            return function(*args, **options)
-        before = gc.threshold()
-        gc.threshold(1 << 14)  # bytes
-        try:
-            return function(*args, **options)
-        finally:
-            gc.threshold(before)
-
+    """Decorate a function that makes no cycles: to look for them takes a third more."""
     def quick(*args: Any, **options: Any) -> Any:
         import gc
         if not gc.isenabled():
@@ -438,7 +423,28 @@ def without_gc(function: Any) -> Any:
                 gc.enable()
         finally:
             gc.enable()  # again: Ctrl-C may have come before the other
-    return compact if BOARD else quick
+    return function if BOARD else quick
+
+
+def compact(function: Any) -> Any:
+    """Decorate a function whose results stay: a board collects often meanwhile.
+
+    They lie side by side then, not all over its memory.
+    """
+    if not BOARD:
+        return function
+    gc: Any = __import__("gc")
+    if not hasattr(gc, "threshold"):  # CircuitPython lacks it
+        return function
+
+    def collecting(*args: Any, **options: Any) -> Any:
+        before = gc.threshold()
+        gc.threshold(1 << 14)  # bytes
+        try:
+            return function(*args, **options)
+        finally:
+            gc.threshold(before)
+    return collecting
 
 
 def left_out(part: str) -> Any:
@@ -6293,6 +6299,7 @@ def load(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
 
 
 @without_gc
+@compact
 def read_file(source: Buffer, fmt: Format, partial: bool = False) -> File:
     """Return the File that a format reads, or raise the error with its place."""
     if partial and not fmt.INDEX_FIRST:
@@ -13659,7 +13666,7 @@ WHOLE = "vendor"  # a part that only the whole file has: copies are made of it
 # What `--with` takes -> the sections and names that are of it, or of several, alone.
 PARTS: "Dict[str, List[str]]" = {
     "load": [],
-    "fast": ["gather", "fold_crc32c", "read_array", "read_map", "read_rows"],
+    "fast": ["gather", "fold_crc32c", "read_array", "read_map", "read_rows", "without_gc"],
     "save": ["[10g] other copies", "[8b] values: tensor()", "[9g] work", "[8c] save",
              "cbor_float", "with_parts", "ZTensor.COMPONENT"],
     "casts": ["[9a] float8", "[9b] casts", "Tensor.astype"],
@@ -14231,6 +14238,10 @@ def plain_gather(view: memoryview, first: int, shape: Shape, strides: Shape,
             row, index = divmod(row, count)
             at += index * stride
         yield b"".join([bytes(view[i:i + itemsize]) for i in range(at, at + n * step, step)])
+
+
+def plain_without_gc(function: Any) -> Any:
+    return function
 
 
 def plain_read_array(codec: "Cbor", start: int, count: int, at: int,
