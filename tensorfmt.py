@@ -13699,14 +13699,19 @@ CALLS = {
         get close ndim size itemsize nbytes offset attrs custom strides raw data zero_copy tobytes
         tolist item flat contiguous astype todense components scheme scales dequantize""",
     "save": "save dumps tensor", "tools": " ".join(__all__)}
-# A part, words that offer it, and what a copy without it says instead.
+# A part, words that offer it, and what a copy without it says instead. PARTIAL: what only
+# formats have whose index is in front of the data.
+PARTIAL = "partial"
 OFFERS = (
-    ("tools", "`verify`: raise the first error that verify() finds.", "\n   "),
-    ("tools", "`watch`: as in convert().", "\n    `watch`(verb, done, total) is called."),
+    ("tools", "`verify`: raise the first error that verify() finds.", ""),
+    (PARTIAL, '`partial`: take what is whole of a file that was cut short; '
+     'attrs["missing"] names the rest.', ""),
+    ("tools", "`watch`: as in convert().", "`watch`(verb, done, total) is called."),
     ("tools", ".todense() or convert(dense=True)", ".todense()"),
     ("tools", "; verify() notes its error", ""),
     ("tools", "# for explain()", ""),
-    ("casts", "`dtype` converts, `shape` reshapes.", "\n    `shape` reshapes."),
+    ("casts", "`cast`: a dtype for what the format cannot hold, or {old: new}.", ""),
+    ("casts", "`dtype` converts, `shape` reshapes.", "`shape` reshapes."),
     ("casts", 'tensor(x).astype("{dtype}") the values',
      "casts, which this copy lacks, the values"))
 PLAIN = "plain_"  # how the names of stand-ins begin
@@ -14010,6 +14015,8 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     kept = find_kept(pieces, wanted, absent)
     text = cut_text(text, pieces, kept, wanted)
     # 3 what it says of itself, and of what it lacks
+    if not [fmt for fmt in formats if fmt.INDEX_FIRST]:
+        absent = absent + [PARTIAL]
     text = withdraw_offers(text, absent)
     text = re.sub(r"(?m)^(ABSENT: .* = \[)]", lambda found: f"{found.group(1)}{rows}]",
                   text)
@@ -14029,6 +14036,10 @@ def withdraw_offers(text: str, absent: "List[str]") -> str:
         if part in absent:
             # Its lines may be broken at any blank.
             pattern = r"\s+".join(map(re.escape, words.split()))
+            # A sentence of a docstring begins a line, or what follows does.
+            if words[0] == "`":
+                pattern = rf"\s*{pattern}\s*"
+                instead = "\n    " + (instead + " ").lstrip()
             text = re.sub(pattern, instead, text)
     return re.sub("(?m) +$", "", text)
 

@@ -10402,9 +10402,15 @@ class CopyTest(TestCase):
             self.assertIn(" ".join(words.split()), " ".join(text.split()))
         loads, saves = [make_copy(["mag"], ["load", part])[1] for part in ("load", "save")]
         self.assertNotIn("verif", loads.load.__doc__)
+        for name, offers in ("mag", True), ("ztensor", False), ("tensorbuffers", False):
+            doc = make_copy([name], ["load"])[1].load.__doc__
+            self.assertEqual("`partial`" in doc, offers)
         self.assertIn("finds. `partial`", " ".join(tensorfmt.load.__doc__.split()))
         self.assertIn("verify", make_copy(["mag"], ["load", "tools"])[1].load.__doc__)
         self.assertNotIn("converts", saves.tensor.__doc__)
+        self.assertNotIn("`cast`", saves.save.__doc__)
+        error = error_of(saves.Unsupported, saves.dumps, {"w": [1.0]}, format="mag", cast="int32")
+        self.assertEqual(error.what, REFUSES + "casts")
         error = error_of(ValueError, saves.tensor, array("H", [1]), "float16")
         self.assertNotIn("astype", str(error))
 
