@@ -11660,11 +11660,6 @@ class Report(Result):
         return "\n".join(lines)
 
 
-# What looks at what the limits leave out.
-DEEP = "deep=True (--deep) or the module xxhash"
-MORE_COPIES = "a larger MAX_COPIES (--max-copies)"
-
-
 def verify(source: Source, *, format: "Optional[str]" = None, mmap: bool = True,
            deep: bool = False, watch: Watch = None) -> Report:
     """Check structure, bounds, sizes, padding and every stored checksum; return a Report.
@@ -11701,16 +11696,13 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Watch = None) -
     report = Report(source.path, fmt)
     errors: "List[FormatError]" = []
     reading = Recorder(source, errors)
-    fields, file, last = read_fields(fmt, reading)
+    fields, file, fault = read_fields(fmt, reading)
     complete(reading, errors)
-    gaps = []
-    for field in fields:
-        if field.kind == "unused" or field.kind == "padding" and field.value is not None:
-            gaps.append(field)
+    gaps = list_gaps(fields)
     if file is not None and fmt.NAME == "shards":
         file = ShardedFile(source, file.attrs, False)
     tensors = reading.tensors if file is None else file
-    add_structure(report, errors, last, tensors)
+    add_structure(report, errors, fault, tensors)
     check_beginning(report, source, watch)
     check_blob_name(report, source, watch)
     if file is None:
@@ -11727,22 +11719,38 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Watch = None) -
     data.run()
     for rows in fmt.notes(file):
         add_notes(report, "library", rows)
-    others = list(fmt.other_checksums(file.attrs))
-    if others:
-        text = f"not looked at: that of {others[0]}, a file of its own"
-        if others[1:]:
-            text += f", and {plural(len(others) - 1, 'other')}"
-        report.add("-", "checksums", text)
-        report.not_checked["checksums"] += len(others)
+    add_other_checksums(report, list(fmt.other_checksums(file.attrs)))
     if not report.errors:
         check_canonical(report, file, data.digests, watch)
     return report
 
 
+def list_gaps(fields: "Iterator[Field]") -> "List[Field]":
+    """Return bytes without a name, and odd padding, which alone has a value."""
+    gaps = []
+    for field in fields:
+        is_odd = field.kind == "padding" and field.value is not None
+        if is_odd or field.kind == "unused":
+            gaps.append(field)
+    return gaps
+
+
+def add_other_checksums(report: Report, others: "List[str]") -> None:
+    """Add that the checksums of other files are not looked at."""
+    if not others:
+        return
+    text = f"not looked at: that of {others[0]}, a file of its own"
+    if others[1:]:
+        text += f", and {plural(len(others) - 1, 'other')}"
+    report.add("-", "checksums", text)
+    report.not_checked["checksums"] += len(others)
+
+
 def add_structure(report: Report, errors: "List[FormatError]",
-                  last: "Optional[FormatError]", tensors: Any) -> None:
-    """Add the errors of each check, or what is right; what `last` left: not reached."""
+                  fault: "Optional[FormatError]", tensors: Any) -> None:
+    """Add the errors of each check, or what is right; what `fault` left: not reached."""
     count = plural(len(tensors), "tensor")
+    # What is said of a check that finds nothing; of "checksum", which few have, nothing.
     texts = {
         "magic": report.title,
         "checksum": "",
@@ -11751,8 +11759,8 @@ def add_structure(report: Report, errors: "List[FormatError]",
         "bounds": f"{count} inside the file"}
     if getattr(tensors, "shards", None) is not None:
         texts = {"index": texts["index"]}
-    if last is not None:
-        errors = errors + [last]
+    if fault is not None:
+        errors = errors + [fault]
     reached = True
     for check, text in texts.items():
         found = [error for error in errors if error.check == check]
@@ -11764,7 +11772,7 @@ def add_structure(report: Report, errors: "List[FormatError]",
                 report.add("ok", check, text)
             else:
                 report.add("-", check, "not reached")
-        if last in found:
+        if fault in found:
             reached = False
 
 
@@ -11803,8 +11811,9 @@ def check_beginning(report: Report, source: "Buffer", watch: Watch) -> None:
     """
     places = find_beginnings(source, watch)
     tries = 0
-    while places[1:] and tries < MAX_TRIES:
-        # The last one first: what reads an index at the end begins anywhere.
+    while len(places) > 1 and tries < MAX_TRIES:
+        # The last one first: with an index at its end, a file may seem whole from an
+        # earlier one on, too.
         at = places.pop()
         if not is_begun_again(source, places, at):
             continue
@@ -11820,7 +11829,8 @@ def check_beginning(report: Report, source: "Buffer", watch: Watch) -> None:
 def find_beginnings(source: "Buffer", watch: Watch) -> "List[int]":
     """Return 0, and where a source begins again: MAX_BEGINNINGS places at most."""
     head = source.read(0, 3 * MARK)
-    # If a download stopped after a few bytes, those of the next one tell more.
+    # Where the file may begin again among its first bytes: a download that stopped after
+    # a few bytes leaves too few to look for. Those of the next ones are looked for, too.
     near = [0]
     for at in range(1, 2 * MARK):
         for start in near:
@@ -11854,6 +11864,7 @@ def is_begun_again(source: "Buffer", places: "List[int]", at: int) -> bool:
     """Return whether all before `at` are beginnings of what begins there."""
     # The last one may have stopped before the bytes that make it a place.
     short = range(max(1, at - MARK), at)
+    # From `at` back to 0: each piece is to be the beginning of what stands at `at`.
     end = at
     for start in sorted(places + list(short), reverse=True):
         nbytes = end - start
@@ -11908,6 +11919,7 @@ def check_blob_name(report: Report, source: Buffer, watch: Watch) -> None:
     # The path of a stream of gzip is not that of its bytes.
     if source.file_id is None:
         return
+    # Of one name that is there twice, the folder that has a word counts: "" sorts first.
     names = dict(sorted(blob_names(source.file_id[0])))
     if not names:
         return
@@ -11991,7 +12003,7 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Watch) ->
                    "not looked for: they lie beside the index, which has no path")
         return
     total = 0
-    # Of what was not looked at the shards.
+    # What was not looked at -> the shards.
     left: "Dict[Any, List[str]]" = Map()
     for shard in file.attrs["shards"]:
         before = len(report.errors)
@@ -12008,9 +12020,10 @@ def check_shards(report: Report, file: ShardedFile, deep: bool, watch: Watch) ->
             who += f" and {plural(len(shards) - 1, 'other')}"
         report.add("-", check, f"{who}: {text}", name)
     check_neighbours(report, file)
+    # A shard that is not there or broken is missing from the total.
+    broken = [error for error in report.errors if error.tensor is None]
     stated = file.attrs["index"].get("total_size")
-    if stated is not None and not [error for error in report.errors
-                                   if error.tensor is None]:
+    if stated is not None and not broken:
         what = f"total_size is {short_repr(stated)}, the tensors have {plural(total, 'byte')}"
         status = "ok" if stated == total else "note"
         report.add(status, "shards", what)
@@ -12078,8 +12091,8 @@ def add_shard(report: Report, shard: str, left: "Dict[Any, List[str]]",
 class Check:
     """A check of a checksum or of values that the tensors `items` have in common.
 
-    `digest`: the checksum, also an empty text; None: the values are checked; `label`: of
-    which part.
+    `digest` is the checksum, which may be an empty text, or None: the values of `part`
+    are checked. `label` says which part of a tensor it is.
     """
 
     def __init__(self, part: Tensor, work: int, digest: "Optional[str]" = None,
@@ -12102,14 +12115,15 @@ class Check:
 
 def list_checks(file: File) -> "List[Check]":
     """Return what is to be checked of the tensors, what they have in common once."""
+    # By all that makes two checks the same one.
     checks: "Dict[Any, Check]" = Map()
-    seen: "Set[Any]" = set()
     # Places in the file: those seen, those whose decoded bytes are hashed.
+    seen: "Set[Any]" = set()
     hashed: "Set[Any]" = set()
     for tensor in file.values():
         for label, part, digest in iter_checksums(file.fmt, tensor, seen):
             work = part.stored_nbytes
-            # The type does not count.
+            # The type does not count; the encoding does if decoded bytes are hashed.
             key = place_of(part)[:3] + (label, digest)
             if file.fmt.HASHES_DECODED:
                 work = work_of_part(part)
@@ -12119,13 +12133,14 @@ def list_checks(file: File) -> "List[Check]":
             checks.setdefault(key, Check(part, work, digest, label)).items.append(tensor)
         key = place_of(tensor) + (tensor.unreadable, tensor.size)
         work = 0
-        # Its shape says what its indices may be.
         if tensor.is_sparse:
+            # Its shape says what its indices may be.
             key = (tensor.name,)
             work = work_besides(tensor)
         elif file.fmt.has_odd_bytes(tensor):
             work = work_of_part(tensor)
         elif tensor.encoding != "raw" and is_checkable(tensor):
+            # All that is to be checked is whether it can be decoded, as it is for its hash.
             if place_of(tensor) in hashed:
                 continue
             work = work_of_part(tensor)
@@ -12136,6 +12151,11 @@ def list_checks(file: File) -> "List[Check]":
 def is_checkable(tensor: Tensor) -> bool:
     """Return whether it can be decoded to a number of bytes that is known."""
     return tensor.is_decodable() and tensor.decoded_nbytes is not None
+
+
+# What looks at what the limits leave out.
+DEEP = "deep=True (--deep) or the module xxhash"
+MORE_COPIES = "a larger MAX_COPIES (--max-copies)"
 
 
 class DataCheck:
@@ -12149,7 +12169,7 @@ class DataCheck:
         self.report = report
         self.fmt = file.fmt
         self.checks = list_checks(file)
-        # Of (kind, why not, remedy) the tensors.
+        # (kind, why not, remedy) -> the tensors that are left out.
         self.left: "Dict[Any, List[Tensor]]" = Map()
         self.planned = self.choose(deep, file.source)
         sizes = [check.nbytes for check in self.planned if check.kind == "checksums"]
@@ -12163,6 +12183,7 @@ class DataCheck:
 
     def choose(self, deep: bool, source: Buffer) -> "List[Check]":
         """Return the checks that the limits allow; leave out the others."""
+        # The largest tensor, of up to MAX_DENSE bytes, is free, as in check_work().
         works = [check.work for check in self.checks if check.part.encoding != "sparse"]
         free = max([work for work in works if work <= MAX_DENSE], default=0)
         work_left = most_work(source, free)
@@ -12188,11 +12209,10 @@ class DataCheck:
         self.left.setdefault((kind, why, remedy), []).extend(items)
 
     def fail(self, check: Check, what: str, offset: "Optional[int]", kind: str) -> None:
+        report = self.report
         for tensor in check.items:
-            path = self.report.path
-            if len(self.report.errors) < MAX_ERRORS:
-                self.report.fail(FormatError(what, offset, "data", tensor.name, path,
-                                             kind))
+            if len(report.errors) < MAX_ERRORS:
+                report.fail(FormatError(what, offset, "data", tensor.name, report.path, kind))
 
     def run(self) -> None:
         """Do the checks that are planned, and add to the report what they find."""
@@ -12232,6 +12252,7 @@ class DataCheck:
         if status == "FAIL":
             self.fail(check, check.label + text, part.offset, check.kind)
             return
+        # It agrees: `text` is the digest, as save() writes it.
         self.agreed += len(check.items)
         for tensor in check.items:
             if not check.label and tensor.encoding != "sparse":
@@ -12247,6 +12268,7 @@ def check_values(fmt: Format, tensor: Tensor, meter: Meter, decoded: "Set[Any]")
         parts = list(tensor.components.values())
     for part in parts:
         if part.encoding != "raw" and is_checkable(part) and place_of(part) not in decoded:
+            # What cannot be decoded raises.
             for _ in meter.over(part.iter_decoded()):
                 pass
             decoded.add(place_of(part))
@@ -12254,6 +12276,7 @@ def check_values(fmt: Format, tensor: Tensor, meter: Meter, decoded: "Set[Any]")
     if wrong:
         at, why = wrong
         error = tensor.error(f"byte {at} of the data: {why}", check="contents")
+        # The place of a decoded byte is not one in the file.
         if tensor.encoding == "raw":
             error.offset += at
         raise error
@@ -12271,6 +12294,18 @@ def known_digests(fmt: Format, digests: "Dict[str, str]") -> Facts:
     return {"digest_of": digest_of} if fmt.DIGESTS else {}
 
 
+def is_made_of_encoded(tensor: Tensor) -> bool:
+    """Return whether save() would make its bytes of encoded ones, but for plain zstd."""
+    if tensor.encoding in ("raw", "zstd"):
+        return False
+    if tensor.unreadable and not is_checkable(tensor):
+        return False
+    for part in tensor.stored_parts().values():
+        if part.encoding != "raw":
+            return True
+    return False
+
+
 def check_canonical(report: Report, file: File, digests: "Dict[str, str]",
                     watch: Watch) -> None:
     """Add whether save() makes the same bytes of a file, in the order of its data.
@@ -12281,13 +12316,10 @@ def check_canonical(report: Report, file: File, digests: "Dict[str, str]",
         report.add("-", "canonical", "not looked at, as some of the checks before")
         return
     for tensor in file.values():
-        if tensor.encoding not in ("raw", "zstd") and (not tensor.unreadable
-                                                       or is_checkable(tensor)):
-            encodings = [part.encoding for part in tensor.stored_parts().values()]
-            if encodings != ["raw"] * len(encodings):
-                what = "not looked at: it would have to be decoded again"
-                report.add("-", "canonical", what, tensor.name)
-                return
+        if is_made_of_encoded(tensor):
+            what = "not looked at: it would have to be decoded again"
+            report.add("-", "canonical", what, tensor.name)
+            return
     known = known_digests(file.fmt, digests)
     at = 0
     source = file.source
