@@ -181,7 +181,7 @@ else:  # annotations name them
     Any = Trail = Shape = Facts = Items = Blocks = TensorMap = Source = Target = object
     Spans = Watch = object
 BOARD = sys.implementation.name in ("micropython", "circuitpython")
-if BOARD:  # its dict has no order, and there are no threads
+if BOARD:  # without threads, and its dict has no order
     import collections
     Map: "Type[Dict[Any, Any]]" = collections.OrderedDict
 
@@ -230,7 +230,7 @@ class FormatError(ValueError):
     version needs 4 bytes, 0 left (cut short?) (at 0x4, version)
     """
 
-    trail: Any = None  # the keys that lead to `field`, once they are known
+    trail: Any = None  # keys that lead to `field`
 
     def __init__(self, what: str, offset: "Optional[int]" = None, field: "Optional[str]" = None,
                  tensor: "Optional[str]" = None, path: "Optional[str]" = None,
@@ -712,10 +712,9 @@ def full_dtype(dtype: Any) -> str:
 
 # -- [4] sources -------------------------------------------------------------------------
 #
-# A source never changes. view(offset, nbytes) is for tensors, and copies nothing if
-# .mapping; read(offset, nbytes) is for the index. Both give less at the end. .file_id
-# (absolute path, mapped, state) names the file that was opened: its state (time of change,
-# inode) changes with its bytes. .has_offsets: offsets are those of a file.
+# view(offset, nbytes) is for tensors, and copies nothing if .mapping; read() is for the
+# index. Both give less at the end. .file_id: (absolute path, mapped, state), of which the
+# state (time of change, inode) changes with the bytes.
 
 CLOSED = "the File is closed"
 CHANGED = "has changed since it was opened"
@@ -736,7 +735,7 @@ class Buffer:
                 view = view.cast("B")
             except (TypeError, ValueError):  # gaps, no elements, or like ">H"
                 view = memoryview(view.tobytes())
-        if hasattr(view, "toreadonly"):  # from Python 3.8 on
+        if hasattr(view, "toreadonly"):  # Python 3.8
             view = view.toreadonly()
         self._view: Any = view
         self.nbytes = len(view)
@@ -745,13 +744,13 @@ class Buffer:
         self.file_id = file_id
 
     def view(self, offset: int, nbytes: int) -> Any:
-        view = self._view  # once: another thread may close() now
+        view = self._view  # once: close() may come
         if view is None:
             raise ValueError(CLOSED)
         return view[offset:offset + nbytes]
 
     def close(self) -> None:
-        self._view = None  # never release() nor mmap.close(): views are in use
+        self._view = None  # no release(), no mmap.close(): views are in use
         self.kept = Buffer.kept
 
     def read(self, offset: int, nbytes: int) -> bytes:
@@ -869,7 +868,7 @@ class Stream(Buffer):
         self._window = 0, b""
         self.kept = Buffer.kept
         try:
-            with turn.wait():  # no thread moves the stream after this
+            with turn.wait():  # no thread moves it after this
                 pass
         except ValueError:  # of another process
             pass
@@ -902,7 +901,7 @@ class OpenedFile(Stream):
         except (OSError, ValueError):
             if self._file is not None:
                 raise
-        # Closed meanwhile, its number may be that of another file.
+        # Its number may be that of another file now.
         if self._file is None:
             raise ValueError(CLOSED)
         return data
@@ -2294,7 +2293,7 @@ def crc32(data: "ReadableBuffer", crc: int = 0) -> int:
     return binascii.crc32(data, crc)
 
 
-# What the register becomes by each byte. It is made when it is needed: crc32c_table().
+# What the register becomes by each byte: see crc32c_table().
 CRC32C: "List[int]" = []
 CRC32C_BLOCK = (2 * 6777 - 484) * 8  # bytes
 
@@ -2582,17 +2581,17 @@ class Tensor:
     # All but _mark are the arguments of Tensor(), in order.
     __slots__ = {
         "name": "in its file",
-        "dtype": "of its elements, or None",
+        "dtype": "or None",
         "shape": "its dimensions",
         "source": "of its bytes",
-        "start": "of element 0, or of the encoded bytes",
+        "start": "of element 0 or what is encoded",
         "stored_nbytes": "in the source",
         "_strides": "in bytes; None: row-major",
         "byteorder": "< or >",
         "encoding": "raw, zstd ...",
-        "unreadable": "why values cannot be read",
+        "unreadable": "why, or None",
         "_attrs": "a dict, or pairs",
-        "_custom": "a dict, or None",
+        "_custom": "or None",
         "format": "of its file",
         "_mark": "see keep()"}
     is_sparse = False
@@ -2912,7 +2911,7 @@ class Tensor:
         if self.encoding != "raw":
             whole = self.decoded()
             part = whole[key]
-            # All need not stay in memory for a part of it.
+            # All need not stay for a part of it.
             if isinstance(part, Tensor) and part.nbytes < whole.nbytes:
                 part = part.contiguous()
             return part
@@ -3016,8 +3015,7 @@ class Tensor:
     def __array_interface__(self) -> Facts:
         """What numpy.asarray asks for first: zero-copy, read-only; none of bfloat16."""
         itemsize = self.check_readable()
-        # Without it numpy asks for __array__.
-        if self.encoding != "raw" or self.dtype not in STRUCT_CODE:
+        if self.encoding != "raw" or self.dtype not in STRUCT_CODE:  # __array__ has it
             raise AttributeError(f"numpy cannot take {self.encoding} {self.dtype} as it is")
         order = "|" if itemsize == 1 else self.byteorder
         return {"version": 3, "shape": self.shape, "data": self.raw,
@@ -3341,8 +3339,8 @@ class RecordType:
 
     def __init__(self, *rows: Any) -> None:
         self.rows = rows
-        # Codes that are read one by one. Those of fixed sizes that follow each other are
-        # joined, so that one unpack reads them; empty ones are dropped.
+        # Codes that are read one by one. Those of fixed sizes in turn are joined for one
+        # unpack; empty ones are dropped.
         self.parts: Any = ["<"]
         for _, code, _ in rows:
             if code == "text" or callable(code):
@@ -3615,11 +3613,11 @@ class Format:
     (<Format mag>, ('.mag',), False)
     """
 
-    NAME = FAMILY = ""  # as in load(format=); FAMILY: of all its generations, File.format
+    NAME = FAMILY = ""  # as in load(format=); FAMILY: of all its generations
     TITLE = ""  # as a person calls it
     SUFFIXES: "Tuple[str, ...]" = ()
     MAGICS: "Tuple[bytes, ...]" = ()  # how its files begin
-    REFUSED: "Dict[bytes, str]" = {}  # how files begin that are refused -> name; 0: any digit
+    REFUSED: "Dict[bytes, str]" = {}  # how refused files begin -> name; 0: any digit
     CODEC: Any = None  # the class that reads its index
     DTYPES: Any = ()  # that it can hold
     HOLDS = ""  # what besides tensors
@@ -3636,7 +3634,7 @@ class Format:
     ALIGN = 1  # tensors begin at multiples of it, with padding between
     PAD_END: "Sequence[str]" = ()  # what padding may follow at the end: "structure", "data"
     TEXT_METADATA = False  # its metadata are any text to text
-    INDEX_FIRST = False  # the place of a tensor stands in front of it: load(partial=True)
+    INDEX_FIRST = False  # places stand in front of tensors: partial=True
     STRICT_END = False  # bytes behind the end are an error of verify()
     SPARSE = False  # it holds sparse tensors
     SORTED = False  # the index is: a File is then saved in the order of its data
@@ -6310,12 +6308,12 @@ def read_file(source: Buffer, fmt: Format, partial: bool = False) -> File:
         attrs, metadata = fmt.read(reading)
     except FormatError as error:
         fault = error
-        if fault.offset is None:  # roughly: where what was read last begins
+        if fault.offset is None:  # where what was read last begins
             fault.offset = reading.at
         fault.field = fault.field or reading.root
-        fault.__traceback__ = fault.__context__ = None  # they keep what was parsed
+        fault.__traceback__ = fault.__context__ = None  # they keep it
     if fault is not None:
-        reading = None  # what was parsed is freed before it is parsed again
+        reading = None  # free what was parsed
         reading, attrs, metadata = read_again(source, fmt, partial, fault)
     if reading.missing or reading.unnamed:
         attrs["missing"] = list(reading.missing) + reading.unnamed
@@ -14261,7 +14259,7 @@ def plain_is_equal(a: "Tensor", b: "Tensor") -> bool:
         return False
     try:
         return a.tobytes() == b.tobytes()
-    except Unsupported:  # it has no values here
+    except Unsupported:
         return a.source is b.source and a.name == b.name
 
 
