@@ -3675,7 +3675,7 @@ class Format:
             return min(stop - start, -start % self.ALIGN), 0
         return 0, 0
 
-    def checksums(self, item: Tensor) -> Any:
+    def checksums(self, tensor: Tensor) -> Any:
         """Yield (label, Tensor, digest) of each checksum of a tensor or its components."""
         return iter(())
 
@@ -3687,11 +3687,11 @@ class Format:
         """Return the bytes of a Tensor of checksums() that its digest is of."""
         return part.iter_stored()
 
-    def has_odd_bytes(self, item: Tensor) -> bool:
+    def has_odd_bytes(self, tensor: Tensor) -> bool:
         """Return whether odd_byte() has to read the tensor."""
         return False
 
-    def odd_byte(self, item: Tensor) -> Any:
+    def odd_byte(self, tensor: Tensor) -> Any:
         """Return (position, why) of a byte that no value has, or None."""
         return None
 
@@ -3707,23 +3707,23 @@ class Format:
         """Yield of which other files a file has checksums: nobody looks at them."""
         return iter(())
 
-    def native_attrs(self, item: Tensor) -> Facts:
+    def native_attrs(self, tensor: Tensor) -> Facts:
         """Return the attrs that count here: those of this format, or what a user gave."""
-        if item.format == self.NAME and item._attrs:
-            return item.attrs
-        if item.format is None and item._custom:
-            return item.custom
+        if tensor.format == self.NAME and tensor._attrs:
+            return tensor.attrs
+        if tensor.format is None and tensor._custom:
+            return tensor.custom
         return {}
 
-    def type_facts(self, item: Tensor) -> Facts:
+    def type_facts(self, tensor: Tensor) -> Facts:
         """Return what describes the values of a tensor that cannot be read here."""
-        return {key: item.attrs.get(key) for key in self.DTYPE_ATTRS}
+        return {key: tensor.attrs.get(key) for key in self.DTYPE_ATTRS}
 
-    def can_copy_opaque(self, item: Tensor) -> bool:
+    def can_copy_opaque(self, tensor: Tensor) -> bool:
         """Return whether a tensor of an unknown dtype can be written as it is stored."""
-        if item.dtype not in (None, "qfloat"):
+        if tensor.dtype not in (None, "qfloat"):
             return False
-        return not set(self.native_attrs(item)).isdisjoint(self.DTYPE_ATTRS)
+        return not set(self.native_attrs(tensor)).isdisjoint(self.DTYPE_ATTRS)
 
     def option(self, key: str, default: Any, options: Facts, attrs: Facts) -> Any:
         """Return an option of save, else the attr, else the default."""
@@ -3752,11 +3752,11 @@ class Format:
         """Return why a tensor cannot have this name, or None."""
         return None if is_text(name) else "the name is not Unicode text (a lone surrogate)"
 
-    def custom_problem(self, item: Tensor, key: Any) -> "Optional[str]":
+    def custom_problem(self, tensor: Tensor, key: Any) -> "Optional[str]":
         """Return why an attribute that a user gave has no place here, or None."""
         if self.TENSOR_ATTRS is None:
             return None
-        if item.format is None and key in self.TENSOR_ATTRS:
+        if tensor.format is None and key in self.TENSOR_ATTRS:
             return None
         return "there is no place for it"
 
@@ -3769,17 +3769,17 @@ class Format:
                 problems[key] = f"attribute {short_repr(key)}: {why}"
         return problems
 
-    def tensor_problems(self, item: Tensor) -> Any:
+    def tensor_problems(self, tensor: Tensor) -> Any:
         """Yield why a tensor cannot be written, but for its name and attrs."""
-        if item.is_sparse and not self.SPARSE:
+        if tensor.is_sparse and not self.SPARSE:
             yield "sparse; .todense() or convert(dense=True)"
-        is_held = item.dtype in self.DTYPES and not item.unreadable
-        if not is_held and not self.can_copy_opaque(item):
-            what = f"{item.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
-            yield item.unreadable or what + dtype_remedy(self, str(item.dtype))
-        if item.ndim > self.MAX_RANK:
-            yield f"{item.ndim} dimensions, {self.MAX_RANK} is the limit"
-        if max(item.shape, default=0) >> self.DIM_BITS:
+        is_held = tensor.dtype in self.DTYPES and not tensor.unreadable
+        if not is_held and not self.can_copy_opaque(tensor):
+            what = f"{tensor.dtype} ({self.TITLE} holds {', '.join(self.DTYPES)})"
+            yield tensor.unreadable or what + dtype_remedy(self, str(tensor.dtype))
+        if tensor.ndim > self.MAX_RANK:
+            yield f"{tensor.ndim} dimensions, {self.MAX_RANK} is the limit"
+        if max(tensor.shape, default=0) >> self.DIM_BITS:
             yield f"a dimension over 2**{self.DIM_BITS}-1"
 
     def problems(self, items: Items, metadata: Facts) -> "List[Tuple[Optional[str], str]]":
@@ -5298,13 +5298,7 @@ class Primitiv(Format):
                     if total:
                         at = yield from self.each_statistic(reading, trail, name, at, total)
             else:
-                name = "tensor" if kind == "tensor" else "value"
-                (dims, batch, data), at = reading.messagepack(at, self.TENSOR)
-                reading.note_names([((row[0],), name) for row in self.TENSOR])
-                yield (), (name, dims, batch, data)
-                if kind == "parameter":
-                    (total,), at = reading.messagepack(at, self.STATISTICS)
-                    at = yield from self.each_statistic(reading, (), name, at, total)
+                at = yield from self.each_of_one(reading, kind, at)
             reading.note_rest(at)
         except FormatError as error:
             is_cut = error.check == "bounds" and (reading.partial or reading.missing)
@@ -5312,10 +5306,20 @@ class Primitiv(Format):
                 raise
             reading.unnamed.append(rest)
 
+    def each_of_one(self, reading: Reading, kind: str, at: int) -> Any:
+        """Yield the same of a file of one Tensor or Parameter; return where they end."""
+        name = "tensor" if kind == "tensor" else "value"
+        (dims, batch, data), at = reading.messagepack(at, self.TENSOR)
+        reading.note_names([((row[0],), name) for row in self.TENSOR])
+        yield (), (name, dims, batch, data)
+        if kind == "parameter":
+            (total,), at = reading.messagepack(at, self.STATISTICS)
+            at = yield from self.each_statistic(reading, (), name, at, total)
+        return at
+
     def each_statistic(self, reading: Reading, trail: Trail, name: str, at: int,
                        count: int) -> Any:
-        """Yield, as each_tensor(), the statistics of a parameter; return where they end.
-        """
+        """Yield the same of each statistic of a parameter; return where they end."""
         for i in range(count):
             inner = trail + ("stats", i)
             (key, dims, batch, data), at = reading.messagepack(at, self.STATISTIC, *inner)
@@ -11828,7 +11832,7 @@ def find_beginnings(source: "Buffer", watch: Watch) -> "List[int]":
     """Return 0, and where a source begins again: MAX_BEGINNINGS places at most."""
     head = source.read(0, 3 * MARK)
     # Where the file may begin again among its first bytes: a download that stopped after
-    # a few bytes leaves too few to look for. Those of the next ones are looked for, too.
+    # a few of them leaves less than MARK to look for, so those that follow are, too.
     near = [0]
     for at in range(1, 2 * MARK):
         for start in near:
@@ -12138,7 +12142,7 @@ def list_checks(file: File) -> "List[Check]":
         elif file.fmt.has_odd_bytes(tensor):
             work = work_of_part(tensor)
         elif tensor.encoding != "raw" and is_checkable(tensor):
-            # All that is to be checked is whether it can be decoded, as it is for its hash.
+            # Only whether it can be decoded is to be checked; its hash tells that, too.
             if place_of(tensor) in hashed:
                 continue
             work = work_of_part(tensor)
@@ -12224,6 +12228,10 @@ class DataCheck:
                 self.leave_out(check.kind, error.what, check.items)
             except FormatError as error:
                 self.fail(check, error.what, error.offset, "contents")
+        self.add_results()
+
+    def add_results(self) -> None:
+        """Add to the report what is left out, and what is right."""
         for (kind, why, remedy), items in self.left.items():
             self.report.leave_out(kind, why, items, remedy)
         count = sum([len(check.items) for check in self.checks
