@@ -1138,6 +1138,16 @@ CBOR_LEAST = {24: 24, 25: 1 << 8, 26: 1 << 16, 27: 1 << 32}
 class Cbor(Codec):
     """Reads CBOR (RFC 8949): parse() gives the value of an item.
 
+    A head is one byte: 3 bits say what the item is, 5 bits are a number n. If these are 24
+    to 27, n follows in 1, 2, 4 or 8 bytes, big-endian.
+
+    00-1b  the number n          80-9b  an array of n items
+    20-3b  the number -1 - n     a0-bb  a map of n keys, each before its value
+    40-5b  n bytes               c0-db  a tag, before the item that it tells of
+    60-7b  n bytes of UTF-8      f4-f6  false, true, null; f9-fb  a float of 2, 4, 8 bytes
+
+    5f, 7f, 9f and bf are 40, 60, 80 and a0 without n: parts follow, then ff.
+
     Tags are dropped, but with `bignums` 2 and 3 make an int of bytes; without it simple
     values without a meaning are errors (as in serde_cbor). `strict`: deterministic
     (RFC 8949, 4.2.1), no tags, at most 32 levels.
