@@ -5920,7 +5920,7 @@ class Burnpack(Format):
     def make_entry(self, tensor: Tensor, start: int) -> Facts:
         """Return the entry of the CBOR for a tensor."""
         own = self.native_attrs(tensor)
-        # A board's map keeps the order of its keys only so.
+        # MicroPython keeps the order of keys only where each is set by itself.
         entry = Map()
         entry["dtype"] = own.get("burn_dtype", self.DTYPES.get(tensor.dtype))
         entry["shape"] = list(tensor.shape)
@@ -14472,9 +14472,13 @@ def fit_line(cells: "List[str]", widths: "List[int]", room: int) -> None:
     padded = [cell.ljust(width) for cell, width in zip(cells, widths)]
     if len("  ".join(padded).rstrip()) <= room:
         return
-    for column, width in enumerate(widths[:-1]):
-        cells[column] = cut_middle(cells[column], width)
-    left = room - sum(widths[:-1]) - 2 * len(widths[:-1])
+    # The names of fields are cut only if the last cell would keep too little.
+    used = [max(width, len(cell)) for cell, width in zip(cells[:-1], widths)]
+    left = room - sum(used) - 2 * len(used)
+    if left < 16:
+        for column, width in enumerate(widths[:-1]):
+            cells[column] = cut_middle(cells[column], width)
+        left = room - sum(widths[:-1]) - 2 * len(widths[:-1])
     cells[-1] = cut_middle(cells[-1], max(8, left))
 
 

@@ -12676,7 +12676,7 @@ class RunnerTest(TestCase):
 HELP = """\
 This file runs tests, and more:
 
-  python3 test_tensorfmt.py                        all tests, about 30 seconds
+  python3 test_tensorfmt.py                        all tests, about a minute
   python3 test_tensorfmt.py SaveTest               one class, or SaveTest.test_metadata_come_back
   python3 test_tensorfmt.py --format NAME          what concerns one format
   python3 test_tensorfmt.py --accept               write the texts in .ci/accepted anew
