@@ -68,6 +68,9 @@ Contents (the banners of the sections below; search for a number)
     [9h] equality              the same values, of the same types
     [9i] JSON                  RFC 8259, by the standard library
     [9j] XXH3                  XXH3-64, also by numpy
+    [9k] digests               whether stored bytes have the digests that a file says
+    [9l] composites            tensors of unknown layouts, with all their bytes
+    [9m] safe saving           damaged sources; who may do what with a file that is replaced
     [10a] mag300               snapshot 300: header + JSON + data
     [10b] ztensor2             as ztensor, but deterministic, with digests
     [10c] quantized            values of few bits, and their scales
@@ -3069,28 +3072,6 @@ def new_tensor(dtype: "Optional[str]", shape: Shape, data: Any, byteorder: str =
                   format=format)
 
 
-class Composite(Tensor):
-    """A tensor of an unknown layout or type: its parts lie in the file, by role."""
-
-    __slots__ = ("parts",)
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.parts: TensorMap = {}
-
-    def stored_parts(self) -> TensorMap:
-        return self.parts or {"": self}
-
-    def copy(self, **changes: Any) -> Tensor:
-        made: Any = super().copy(**changes)
-        made.parts = self.parts
-        return made
-
-    def __reduce__(self) -> Any:
-        made: Any = super().__reduce__()
-        return made + ((None, {"parts": self.parts}),)
-
-
 class File(TensorMap):
     """A mapping from names to Tensors in the order of the index; also a context manager.
 
@@ -4490,58 +4471,6 @@ FORMATS += (Mag(),)
 # -- [7b] ztensor ------------------------------------------------------------------------
 
 
-def hash_blocks(algorithm: str, blocks: "Iterable[Any]") -> str:
-    """Return the digest of bytes, as zTensor writes it."""
-    if algorithm[:3] == "xxh":
-        return xxh_digest(algorithm, blocks)
-    digest = Digest(algorithm)
-    for block in blocks:
-        digest.update(block)
-    return digest.text()
-
-
-def compare_digest(blocks: "Iterable[Any]", stored: str,
-                   digits: "Dict[str, int]") -> "Tuple[str, str]":
-    """Return whether bytes have a digest: ("ok", the digest as it is written), or
-    (status, why).
-
-    `digits`: of each algorithm, how many.
-    """
-    algorithm, colon, text = stored.partition(":")
-    if not colon or algorithm not in digits:
-        return "-", f"{short_repr(stored)} is of an unknown algorithm"
-    size = digits[algorithm]
-    plain = text.lower()
-    if plain[:2] == "0x":
-        plain = plain[2:]
-        # A number of 32 bits may have any zeros in front.
-        if plain and size == 8:
-            plain = plain.lstrip("0").rjust(8, "0")
-    if len(plain) != size or plain.strip("0123456789abcdef"):
-        return "FAIL", f"{short_repr(stored)} cannot be read"
-    try:
-        found = hash_blocks(algorithm, blocks)
-    except Unsupported as error:
-        return "-", error.what
-    except FormatError as error:
-        return "FAIL", error.what
-    if found.lower().endswith(plain):
-        return "ok", found
-    return "FAIL", f"{algorithm}: the bytes give {found}, the file says {stored}"
-
-
-def iter_digests(tensor: Tensor, key: str) -> "Iterator[Tuple[str, Tensor, str]]":
-    """Yield (label, Tensor, digest) of what a tensor stores, where attrs have one."""
-    for role, part in tensor.stored_parts().items():
-        digest = part.attrs.get(key)
-        if digest is None:
-            continue
-        label = ""
-        if role:
-            label = role + ": "
-        yield label, part, digest
-
-
 def has_wide_int(value: Any) -> bool:
     """Return whether the real library cannot read an integer in a value."""
     if isinstance(value, dict):
@@ -4744,25 +4673,6 @@ class ZTensor(Format):
                 custom[key] = value
         return attrs, custom
 
-    def find_parts(self, tensor: Tensor, fields: Facts, end: int) -> "Dict[str, Tensor]":
-        """Return what maps in these fields, of any depth, place before `end`, by role."""
-        parts = Map()
-        for key, value in fields.items():
-            for fact in iter_maps(value):
-                if not self.COMPONENT.fits(fact):
-                    continue
-                start = fact["offset"]
-                nbytes = fact["size"]
-                if blob_problem(start, nbytes, self.ALIGN, end):
-                    continue
-                role = truncate(str(key), TRAIL_WIDTH)
-                if role in parts:
-                    role += f"[{len(parts)}]"
-                parts[role] = Tensor(role, None, (), tensor.source, start, nbytes,
-                                     unreadable=tensor.unreadable, attrs=fact,
-                                     format=self.NAME)
-        return parts
-
     def open_sparse(self, blob: Tensor, end: int) -> Tensor:
         """Return the sparse tensor of an entry with this blob."""
         def open_parts(decode: bool) -> TensorMap:
@@ -4899,8 +4809,8 @@ class ZTensor(Format):
         # Where something is wrong with one component, the others are not known as its
         # parts.
         known = tensor.stored_parts()
-        for role, part in self.find_parts(tensor, tensor.attrs,
-                                          tensor.source.nbytes).items():
+        parts = find_parts(self, tensor, tensor.attrs, tensor.source.nbytes)
+        for role, part in parts.items():
             if role not in known and "checksum" in part.attrs:
                 yield role + ": ", part, part.attrs["checksum"]
 
@@ -5118,65 +5028,6 @@ class ZTensor(Format):
             known = digest.text()
         if known:
             facts["checksum"] = known
-
-
-def with_parts(fmt: ZTensor, tensor: Tensor, end: int) -> Tensor:
-    """Return a tensor that is not known here with the parts that its fields place."""
-    fields = Map(tensor.attrs.items())
-    fields.update(tensor.custom)
-    places = fmt.find_parts(tensor, fields, end)
-    if not places:
-        return tensor
-    whole = Composite(tensor.name, tensor.dtype, tensor.shape, tensor.source,
-                      tensor.start, tensor.stored_nbytes, None, tensor.byteorder,
-                      tensor.encoding, tensor.unreadable, tensor.attrs, tensor._custom,
-                      fmt.NAME)
-    whole.parts = Map([("", tensor)])
-    whole.parts.update(places)
-    return whole
-
-
-def iter_maps(value: Any) -> "Iterator[Facts]":
-    """Yield the maps in a value, of any depth."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if type(value) is Map:
-            yield value
-            waiting += reversed(list(value.values()))
-        elif type(value) is list:
-            waiting += reversed(value)
-
-
-def places_other_bytes(tensor: Tensor) -> bool:
-    """Return whether a tensor of an unknown layout may have bytes that are not known."""
-    parts = tensor.stored_parts()
-    # In zTensor 2 all bytes are of a part.
-    if "parts" in tensor.attrs:
-        return len(tensor.attrs["parts"]) > len(parts)
-    if tensor.attrs.get("layout", "dense") == "dense":
-        return False
-    known = set()
-    for part in parts.values():
-        known.add((part.attrs.get("offset"), part.attrs.get("size")))
-    for value in (tensor.custom, tensor.attrs):
-        for fact in iter_maps(value):
-            if not has_offset(fact):
-                continue
-            place = fact.get("offset"), fact.get("size")
-            if set(map(type, place)) != {int} or place not in known:
-                return True
-    return False
-
-
-def has_offset(fact: Facts) -> bool:
-    """Return whether a map may say where bytes are: by a key with "offset" in it."""
-    for key, value in fact.items():
-        if isinstance(key, str) and "offset" in key.lower():
-            numbers = value if isinstance(value, list) else [value]
-            if int in map(type, numbers):
-                return True
-    return False
 
 
 FORMATS += (ZTensor(),)
@@ -6449,9 +6300,6 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
 
 # -- [8c] save ---------------------------------------------------------------------------
 
-REFUSALS = ("EPERM", "EACCES", "EROFS", "EINVAL", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EBUSY",
-            "EXDEV", "ETXTBSY", "ENODATA")
-ACCESS_LIST = "system.posix_acl_access"  # where Linux keeps it
 PROTECTED = "; what may not be written is not replaced: chmod u+w, or save under another name"
 NOT_BESIDE = ("; no file can be made beside it or renamed over it: save in another folder, then "
               "copy that file here")
@@ -6581,100 +6429,6 @@ def encode_file(fmt: Format, items: Items, metadata: Facts, attrs: Facts,
     blocks = meter.write(fmt, items, metadata, attrs, options)  # or its ValueError
     check_stored(items, watch)
     return blocks
-
-
-def check_stored(items: Items, watch: Watch = None) -> None:
-    """Raise FormatError where stored bytes are damaged: they get no new checksum."""
-    formats: "Dict[str, Format]" = {}
-    # What is stored once is hashed once.
-    checks: "Dict[Any, Tuple[Format, Tensor, str, Tensor, Any]]" = Map()
-    seen: "Set[Any]" = set()
-    for _, tensor in items:
-        tensor = tensor.origin
-        if tensor.format is None or not tensor.source.has_offsets:
-            continue
-        if tensor.format not in formats:
-            formats[tensor.format] = find_format(tensor.format)
-        fmt = formats[tensor.format]
-        if not fmt.DIGESTS:
-            continue
-        for label, part, digest in iter_checksums(fmt, tensor, seen):
-            if part.source.has_offsets:  # no copy in memory
-                place = place_of(part) + (digest,)
-                checks.setdefault(place, (fmt, tensor, label, part, digest))
-    meter = Meter(watch, "checking", sum([part.nbytes for _, _, _, part, _ in checks.values()]))
-    for fmt, tensor, label, part, digest in checks.values():
-        blocks = meter.over(fmt.hashed_blocks(part))
-        status, text = compare_digest(blocks, digest, fmt.DIGESTS)
-        if status == "FAIL":
-            raise tensor.error(label + text, check="checksums")
-
-
-def check_target(target: Any, about: "Optional[os.stat_result]", items: Items) -> None:
-    """Raise ValueError where a tensor is read from what is written in place.
-
-    That is the stream `target`, or the file of which os.stat() says `about`.
-    """
-    sources: "Set[Buffer]" = set()
-    for _, tensor in items:
-        if type(tensor) is not Tensor:
-            tensor = tensor.origin
-            sources.update([part.source for part in tensor.stored_parts().values()])
-        sources.add(tensor.source)
-    for source in sources:
-        if source.has_offsets and is_read_from(source, target, about):
-            raise ValueError("tensors are read from the stream or file that is written: take "
-                             "another one, or write what dumps() returns")
-
-
-def stream_about(stream: Any) -> "Optional[os.stat_result]":
-    """Return what os.fstat() says of the file of a stream, or None."""
-    try:
-        return os.fstat(stream.fileno())
-    except (AttributeError, OSError, TypeError, ValueError):  # it is no file, or closed
-        return None
-
-
-def is_read_from(source: "Buffer", stream: Any, about: "Optional[os.stat_result]") -> bool:
-    """Return whether a source reads a stream, or the file of `about`, by os.stat()."""
-    own = getattr(getattr(source, "_view", None), "obj", None)  # an mmap has write(), too
-    turn = getattr(source, "_turn", None)
-    if turn is not None:
-        own = turn.stream
-    if own is not None and own is stream:
-        return True
-    if about is None:
-        return False
-    if source.file_id is None:
-        other = stream_about(own)
-    else:
-        path, _, change = source.file_id  # of 0.4.0 only the time
-        other = stat_or_none(path)
-        if isinstance(change, tuple) and change[1] != about.st_ino:  # another has its place now
-            return False
-    return other is not None and os.path.samestat(other, about)
-
-
-def iter_checksums(fmt: Format, tensor: Tensor,
-                   seen: "Set[Any]") -> "Iterator[Tuple[str, Tensor, Any]]":
-    """Yield (label, Tensor, digest) of the checksums of a tensor; inner ones once.
-
-    `seen`: the places of tensors before.
-    """
-    yield from fmt.checksums(tensor)
-    for part in tensor.stored_parts().values():
-        if part.encoding == "raw":
-            continue
-        place = place_of(part)[:4]
-        if place not in seen:
-            seen.add(place)
-            yield from fmt.inner_checksums(part)
-
-
-def place_of(part: Tensor) -> "Tuple[Any, ...]":
-    """Return what two Tensors have in common that lie at one place, encoded alike."""
-    return (id(part.source), part.start, part.stored_nbytes, part.encoding, part.decoded_nbytes,
-            part.dtype)
 
 
 def path_of(target: Any) -> str:
@@ -6827,7 +6581,7 @@ def write_beside(path: str, blocks: Blocks, target: str,
         stream = open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode))
         advice = ""
         if old is not None:
-            keep_access(stream.fileno(), old, list_of_access(path))
+            keep_access(stream.fileno(), path, old)
         advice = None
         total = write_all(stream, blocks, target)
         advice = ""
@@ -6863,84 +6617,6 @@ def remove_failed(stream: Any, temporary: str) -> None:
             os.remove(temporary)
         except OSError:  # it was renamed, or never made
             pass
-
-
-def is_refused(error: OSError) -> bool:
-    """Return whether a file system forbids or lacks a thing: it is not full or broken."""
-    from errno import errorcode
-    return errorcode.get(error.errno or 0, "") in REFUSALS
-
-
-def is_done(name: str, *args: Any) -> bool:
-    """Call a function of os; return False where it is lacking or refused."""
-    call = getattr(os, name, None)
-    if call is None:
-        return False
-    try:
-        call(*args)
-    except OSError as error:
-        if not is_refused(error):
-            raise
-        return False
-    return True
-
-
-def check_writable(path: str, old: "os.stat_result") -> None:
-    """Raise PermissionError for a file that may not be written.
-
-    Root may write all of them; but where there is no write bit at all, somebody
-    protects it.
-    """
-    options = {}
-    if os.access in getattr(os, "supports_effective_ids", ()):
-        options["effective_ids"] = True
-    if not old.st_mode & 0o222 or not os.access(path, os.W_OK, **options):
-        raise PermissionError(13, os.strerror(13), path)
-
-
-def list_of_access(file: "Union[int, str]") -> "Optional[bytes]":
-    """Return the POSIX access control list of a file, or None (not on Linux, say)."""
-    try:  # to ask for what is not there takes five times as long as to ask what there is
-        if ACCESS_LIST in os.listxattr(file):
-            return os.getxattr(file, ACCESS_LIST)
-    except AttributeError:
-        pass
-    except OSError as error:
-        if not is_refused(error):
-            raise
-    return None
-
-
-def narrowed(mode: int) -> int:
-    """Return a mode that lets nobody do more than before in another group."""
-    both = mode >> 3 & mode & 7
-    return mode & 0o700 | both << 3 | both
-
-
-def keep_access(file: int, old: "os.stat_result", access: "Optional[bytes]") -> None:
-    """Give a new file the owner, group, mode and access list of the one that it replaces.
-
-    What the system does not let us keep is narrowed: nobody may do more than before.
-    """
-    new = os.stat(file)
-    keeps_group = new.st_gid == old.st_gid
-    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
-        if is_done("fchown", file, old.st_uid, old.st_gid):
-            keeps_group = True
-        elif not keeps_group:  # a member may give a file of its own to the group
-            keeps_group = is_done("fchown", file, -1, old.st_gid)
-    mode = old.st_mode & 0o777
-    if not keeps_group:
-        mode = narrowed(mode)
-    if list_of_access(file) != access:  # the new one may have that of its folder
-        if access is None:
-            is_kept = is_done("removexattr", file, ACCESS_LIST)
-        else:
-            is_kept = keeps_group and is_done("setxattr", file, ACCESS_LIST, access)
-        if not is_kept:
-            mode &= 0o700
-    if mode != new.st_mode & 0o777:  # it lacks the bits that the umask took, say
-        is_done("fchmod", file, mode)
 
 
 # == II more formats and numbers =========================================================
@@ -8407,6 +8083,350 @@ def xxh64_end(h: int, rest: bytes) -> int:
     for byte in rest:
         h = rotate(h ^ byte * XXH_PRIME64_5, 11) * XXH_PRIME64_1
     return xxh64_avalanche(h)
+
+
+# -- [9k] digests ------------------------------------------------------------------------
+
+
+def hash_blocks(algorithm: str, blocks: "Iterable[Any]") -> str:
+    """Return the digest of bytes, as zTensor writes it."""
+    if algorithm[:3] == "xxh":
+        return xxh_digest(algorithm, blocks)
+    digest = Digest(algorithm)
+    for block in blocks:
+        digest.update(block)
+    return digest.text()
+
+
+def compare_digest(blocks: "Iterable[Any]", stored: str,
+                   digits: "Dict[str, int]") -> "Tuple[str, str]":
+    """Return whether bytes have a digest: ("ok", the digest as it is written), or
+    (status, why).
+
+    `digits`: of each algorithm, how many.
+    """
+    algorithm, colon, text = stored.partition(":")
+    if not colon or algorithm not in digits:
+        return "-", f"{short_repr(stored)} is of an unknown algorithm"
+    size = digits[algorithm]
+    plain = text.lower()
+    if plain[:2] == "0x":
+        plain = plain[2:]
+        # A number of 32 bits may have any zeros in front.
+        if plain and size == 8:
+            plain = plain.lstrip("0").rjust(8, "0")
+    if len(plain) != size or plain.strip("0123456789abcdef"):
+        return "FAIL", f"{short_repr(stored)} cannot be read"
+    try:
+        found = hash_blocks(algorithm, blocks)
+    except Unsupported as error:
+        return "-", error.what
+    except FormatError as error:
+        return "FAIL", error.what
+    if found.lower().endswith(plain):
+        return "ok", found
+    return "FAIL", f"{algorithm}: the bytes give {found}, the file says {stored}"
+
+
+def iter_digests(tensor: Tensor, key: str) -> "Iterator[Tuple[str, Tensor, str]]":
+    """Yield (label, Tensor, digest) of what a tensor stores, where attrs have one."""
+    for role, part in tensor.stored_parts().items():
+        digest = part.attrs.get(key)
+        if digest is None:
+            continue
+        label = ""
+        if role:
+            label = role + ": "
+        yield label, part, digest
+
+
+def iter_checksums(fmt: Format, tensor: Tensor,
+                   seen: "Set[Any]") -> "Iterator[Tuple[str, Tensor, Any]]":
+    """Yield (label, Tensor, digest) of the checksums of a tensor; inner ones once.
+
+    `seen`: the places of tensors before.
+    """
+    yield from fmt.checksums(tensor)
+    for part in tensor.stored_parts().values():
+        if part.encoding == "raw":
+            continue
+        place = place_of(part)[:4]
+        if place not in seen:
+            seen.add(place)
+            yield from fmt.inner_checksums(part)
+
+
+def place_of(part: Tensor) -> "Tuple[Any, ...]":
+    """Return what two Tensors have in common that lie at one place, encoded alike."""
+    return (id(part.source), part.start, part.stored_nbytes, part.encoding, part.decoded_nbytes,
+            part.dtype)
+
+
+# -- [9l] composites ---------------------------------------------------------------------
+#
+# A tensor of a layout that is not known here, with the bytes that its fields place.
+
+
+class Composite(Tensor):
+    """A tensor of an unknown layout or type: its parts lie in the file, by role."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.parts: TensorMap = {}
+
+    def stored_parts(self) -> TensorMap:
+        return self.parts or {"": self}
+
+    def copy(self, **changes: Any) -> Tensor:
+        made: Any = super().copy(**changes)
+        made.parts = self.parts
+        return made
+
+    def __reduce__(self) -> Any:
+        made: Any = super().__reduce__()
+        return made + ((None, {"parts": self.parts}),)
+
+
+def with_parts(fmt: ZTensor, tensor: Tensor, end: int) -> Tensor:
+    """Return a tensor that is not known here with the parts that its fields place."""
+    fields = Map(tensor.attrs.items())
+    fields.update(tensor.custom)
+    places = find_parts(fmt, tensor, fields, end)
+    if not places:
+        return tensor
+    whole = Composite(tensor.name, tensor.dtype, tensor.shape, tensor.source,
+                      tensor.start, tensor.stored_nbytes, None, tensor.byteorder,
+                      tensor.encoding, tensor.unreadable, tensor.attrs, tensor._custom,
+                      fmt.NAME)
+    whole.parts = Map([("", tensor)])
+    whole.parts.update(places)
+    return whole
+
+
+def find_parts(fmt: ZTensor, tensor: Tensor, fields: Facts,
+               end: int) -> "Dict[str, Tensor]":
+    """Return what maps in these fields, of any depth, place before `end`, by role."""
+    parts = Map()
+    for key, value in fields.items():
+        for fact in iter_maps(value):
+            if not fmt.COMPONENT.fits(fact):
+                continue
+            start = fact["offset"]
+            nbytes = fact["size"]
+            if blob_problem(start, nbytes, fmt.ALIGN, end):
+                continue
+            role = truncate(str(key), TRAIL_WIDTH)
+            if role in parts:
+                role += f"[{len(parts)}]"
+            parts[role] = Tensor(role, None, (), tensor.source, start, nbytes,
+                                 unreadable=tensor.unreadable, attrs=fact,
+                                 format=fmt.NAME)
+    return parts
+
+
+def iter_maps(value: Any) -> "Iterator[Facts]":
+    """Yield the maps in a value, of any depth."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if type(value) is Map:
+            yield value
+            waiting += reversed(list(value.values()))
+        elif type(value) is list:
+            waiting += reversed(value)
+
+
+def places_other_bytes(tensor: Tensor) -> bool:
+    """Return whether a tensor of an unknown layout may have bytes that are not known."""
+    parts = tensor.stored_parts()
+    # In zTensor 2 all bytes are of a part.
+    if "parts" in tensor.attrs:
+        return len(tensor.attrs["parts"]) > len(parts)
+    if tensor.attrs.get("layout", "dense") == "dense":
+        return False
+    known = set()
+    for part in parts.values():
+        known.add((part.attrs.get("offset"), part.attrs.get("size")))
+    for value in (tensor.custom, tensor.attrs):
+        for fact in iter_maps(value):
+            if not has_offset(fact):
+                continue
+            place = fact.get("offset"), fact.get("size")
+            if set(map(type, place)) != {int} or place not in known:
+                return True
+    return False
+
+
+def has_offset(fact: Facts) -> bool:
+    """Return whether a map may say where bytes are: by a key with "offset" in it."""
+    for key, value in fact.items():
+        if isinstance(key, str) and "offset" in key.lower():
+            numbers = value if isinstance(value, list) else [value]
+            if int in map(type, numbers):
+                return True
+    return False
+
+
+# -- [9m] safe saving --------------------------------------------------------------------
+#
+# What save() looks at besides the format: that no source is damaged, nor read while it is
+# written, and that nobody may do more with the new file than with the one that it replaces.
+
+REFUSALS = ("EPERM", "EACCES", "EROFS", "EINVAL", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EBUSY",
+            "EXDEV", "ETXTBSY", "ENODATA")
+ACCESS_LIST = "system.posix_acl_access"  # where Linux keeps it
+
+
+def check_stored(items: Items, watch: Watch = None) -> None:
+    """Raise FormatError where stored bytes are damaged: they get no new checksum."""
+    formats: "Dict[str, Format]" = {}
+    # What is stored once is hashed once.
+    checks: "Dict[Any, Tuple[Format, Tensor, str, Tensor, Any]]" = Map()
+    seen: "Set[Any]" = set()
+    for _, tensor in items:
+        tensor = tensor.origin
+        if tensor.format is None or not tensor.source.has_offsets:
+            continue
+        if tensor.format not in formats:
+            formats[tensor.format] = find_format(tensor.format)
+        fmt = formats[tensor.format]
+        if not fmt.DIGESTS:
+            continue
+        for label, part, digest in iter_checksums(fmt, tensor, seen):
+            if part.source.has_offsets:  # no copy in memory
+                place = place_of(part) + (digest,)
+                checks.setdefault(place, (fmt, tensor, label, part, digest))
+    meter = Meter(watch, "checking", sum([part.nbytes for _, _, _, part, _ in checks.values()]))
+    for fmt, tensor, label, part, digest in checks.values():
+        blocks = meter.over(fmt.hashed_blocks(part))
+        status, text = compare_digest(blocks, digest, fmt.DIGESTS)
+        if status == "FAIL":
+            raise tensor.error(label + text, check="checksums")
+
+def check_target(target: Any, about: "Optional[os.stat_result]", items: Items) -> None:
+    """Raise ValueError where a tensor is read from what is written in place.
+
+    That is the stream `target`, or the file of which os.stat() says `about`.
+    """
+    sources: "Set[Buffer]" = set()
+    for _, tensor in items:
+        if type(tensor) is not Tensor:
+            tensor = tensor.origin
+            sources.update([part.source for part in tensor.stored_parts().values()])
+        sources.add(tensor.source)
+    for source in sources:
+        if source.has_offsets and is_read_from(source, target, about):
+            raise ValueError("tensors are read from the stream or file that is written: take "
+                             "another one, or write what dumps() returns")
+
+
+def stream_about(stream: Any) -> "Optional[os.stat_result]":
+    """Return what os.fstat() says of the file of a stream, or None."""
+    try:
+        return os.fstat(stream.fileno())
+    except (AttributeError, OSError, TypeError, ValueError):  # it is no file, or closed
+        return None
+
+
+def is_read_from(source: "Buffer", stream: Any, about: "Optional[os.stat_result]") -> bool:
+    """Return whether a source reads a stream, or the file of `about`, by os.stat()."""
+    own = getattr(getattr(source, "_view", None), "obj", None)  # an mmap has write(), too
+    turn = getattr(source, "_turn", None)
+    if turn is not None:
+        own = turn.stream
+    if own is not None and own is stream:
+        return True
+    if about is None:
+        return False
+    if source.file_id is None:
+        other = stream_about(own)
+    else:
+        path, _, change = source.file_id  # of 0.4.0 only the time
+        other = stat_or_none(path)
+        if isinstance(change, tuple) and change[1] != about.st_ino:  # another has its place now
+            return False
+    return other is not None and os.path.samestat(other, about)
+
+
+def check_writable(path: str, old: "os.stat_result") -> None:
+    """Raise PermissionError for a file that may not be written.
+
+    Root may write all of them; but where there is no write bit at all, somebody
+    protects it.
+    """
+    options = {}
+    if os.access in getattr(os, "supports_effective_ids", ()):
+        options["effective_ids"] = True
+    if not old.st_mode & 0o222 or not os.access(path, os.W_OK, **options):
+        raise PermissionError(13, os.strerror(13), path)
+
+
+def narrowed(mode: int) -> int:
+    """Return a mode that lets nobody do more than before in another group."""
+    both = mode >> 3 & mode & 7
+    return mode & 0o700 | both << 3 | both
+
+
+def is_refused(error: OSError) -> bool:
+    """Return whether a file system forbids or lacks a thing: it is not full or broken."""
+    from errno import errorcode
+    return errorcode.get(error.errno or 0, "") in REFUSALS
+
+
+def is_done(name: str, *args: Any) -> bool:
+    """Call a function of os; return False where it is lacking or refused."""
+    call = getattr(os, name, None)
+    if call is None:
+        return False
+    try:
+        call(*args)
+    except OSError as error:
+        if not is_refused(error):
+            raise
+        return False
+    return True
+
+
+def list_of_access(file: "Union[int, str]") -> "Optional[bytes]":
+    """Return the POSIX access control list of a file, or None (not on Linux, say)."""
+    try:  # to ask for what is not there takes five times as long as to ask what there is
+        if ACCESS_LIST in os.listxattr(file):
+            return os.getxattr(file, ACCESS_LIST)
+    except AttributeError:
+        pass
+    except OSError as error:
+        if not is_refused(error):
+            raise
+    return None
+
+
+def keep_access(file: int, path: str, old: "os.stat_result") -> None:
+    """Give a new file the owner, group, mode and access list of the one at a path.
+
+    What the system does not let us keep is narrowed: nobody may do more than before.
+    """
+    access = list_of_access(path)
+    new = os.stat(file)
+    keeps_group = new.st_gid == old.st_gid
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        if is_done("fchown", file, old.st_uid, old.st_gid):
+            keeps_group = True
+        elif not keeps_group:  # a member may give a file of its own to the group
+            keeps_group = is_done("fchown", file, -1, old.st_gid)
+    mode = old.st_mode & 0o777
+    if not keeps_group:
+        mode = narrowed(mode)
+    if list_of_access(file) != access:  # the new one may have that of its folder
+        if access is None:
+            is_kept = is_done("removexattr", file, ACCESS_LIST)
+        else:
+            is_kept = keeps_group and is_done("setxattr", file, ACCESS_LIST, access)
+        if not is_kept:
+            mode &= 0o700
+    if mode != new.st_mode & 0o777:  # it lacks the bits that the umask took, say
+        is_done("fchmod", file, mode)
 
 
 # -- [10a] mag300 ------------------------------------------------------------------------
@@ -13716,7 +13736,10 @@ PARTS: "Dict[str, List[str]]" = {
     "load": [],
     "fast": ["gather", "fold_crc32c", "read_array", "read_map", "read_rows", "without_gc"],
     "save": ["[10g] other copies", "[8b] values: tensor()", "[9g] work", "[8c] save",
-             "cbor_float", "with_parts", "ZTensor.COMPONENT"],
+             "[9l] composites", "[9m] safe saving", "cbor_float", "fold_crc32c",
+             "ZTensor.COMPONENT"],
+    "access": ["keep_access", "list_of_access"],
+    "digests": ["[9k] digests", "check_stored"],
     "casts": ["[9a] float8", "[9b] casts", "Tensor.astype"],
     "zstd": ["[5e] zstd", "Tensor.decoded", "Tensor.iter_decoded"],
     "sparse": ["[6e] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
@@ -13734,13 +13757,14 @@ PARTS: "Dict[str, List[str]]" = {
               "[13e] diff", "[14a] page", "main", "composed", "iter_checksums", "option",
               "dangling_link",
               "metadata_values", "place_of", "write_all", "stat_or_none", "cbor_float",
-              "QUANT_SCHEME", "ZTensor.COMPONENT", "with_parts"],
+              "QUANT_SCHEME", "ZTensor.COMPONENT", "[9l] composites"],
     "mag300": ["[10a] mag300"],
-    "ztensor2": ["[9j] XXH3", "[10b] ztensor2", "cbor_float"],
+    "ztensor2": ["[9j] XXH3", "[10b] ztensor2", "[9l] composites", "hash_blocks", "cbor_float"],
     WHOLE: ["[14b] vendor", "[14c] stand-ins"]}
 # What needs a part, whatever part its section is of.
 NEEDS = {"check_shards": "shards", "check_neighbours": "shards", "check_shard": "shards",
-         "ZTensor.split_sparse": "sparse"}
+         "ZTensor.split_sparse": "sparse", "keep_access": "access", "list_of_access": "access",
+         "check_stored": "digests"}
 # What users call of a part.
 CALLS = {
     "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items
@@ -13758,6 +13782,9 @@ OFFERS = (
     ("tools", ".todense() or convert(dense=True)", ".todense()"),
     ("tools", "; verify() notes its error", ""),
     ("tools", "# for explain()", ""),
+    ("digests", "; damaged bytes of a source are a FormatError", ""),
+    ("access", "are kept, and so are owner, group and mode where the system allows it;",
+     "are kept, but neither owner nor group;"),
     ("casts", "`cast`: a dtype for what the format cannot hold, or {old: new}.", ""),
     ("casts", "`dtype` converts, `shape` reshapes.", "`shape` reshapes."),
     ("casts", 'tensor(x).astype("{dtype}") the values',
@@ -14045,8 +14072,8 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
     from textwrap import fill
     check_parts(pieces)
     # 1 what users call, and the formats; by which bytes it knows the others
-    if "save" in parts:
-        parts = parts + ["fast"]  # checksums of what is saved
+    if "tools" in parts:
+        parts = parts + ["digests"]  # which verify() compares
     absent = [part for part in PARTS if part not in parts or part == WHOLE]
     wanted = []
     for part in parts:
@@ -14287,7 +14314,7 @@ def plain_read_again(source: Any, fmt: Any, partial: bool, fault: FormatError) -
 
 def plain_gather(view: memoryview, first: int, shape: Shape, strides: Shape,
                  itemsize: int) -> Blocks:
-    """Yield the row-major bytes row by row, and element by element: slow."""
+    """Yield the row-major bytes row by row; boards and what is reversed: by element."""
     n, step = shape[-1], strides[-1]
     if not n:
         return
@@ -14296,7 +14323,14 @@ def plain_gather(view: memoryview, first: int, shape: Shape, strides: Shape,
         for count, stride in zip(reversed(shape[:-1]), reversed(strides[:-1])):
             row, index = divmod(row, count)
             at += index * stride
-        yield b"".join([bytes(view[i:i + itemsize]) for i in range(at, at + n * step, step)])
+        if BOARD or step < itemsize:
+            places = range(at, at + n * step, step)
+            yield b"".join([bytes(view[i:i + itemsize]) for i in places])
+            continue
+        out = bytearray(n * itemsize)
+        for i in range(itemsize):
+            out[i::itemsize] = view[at + i:at + n * step:step]
+        yield out
 
 
 def plain_without_gc(function: Any) -> Any:
@@ -14340,6 +14374,14 @@ def plain_read_rows(codec: "MessagePack", at: int, rows: Any) -> "Tuple[List[Any
     codec.at = at
     values = [codec.take_row(row) for row in rows]
     return values, codec.at
+
+
+def plain_check_stored(items: Items, watch: Any = None) -> None:
+    """Look at nothing: copies without `digests` copy what is damaged."""
+
+
+def plain_keep_access(file: int, path: str, old: "os.stat_result") -> None:
+    """Leave the mode as it was made: narrowed(), so that nobody may do more than before."""
 
 
 def plain_with_parts(fmt: "ZTensor", tensor: "Tensor", end: int) -> "Tensor":

@@ -9998,7 +9998,8 @@ class ModuleTest(TestCase):
 
 @about()
 class LayersTest(TestCase):
-    LATER = ("work", "save", "values: tensor()"), (  # what saves; the tools; all others load
+    # What saves, then the tools; all others load.
+    LATER = ("work", "save", "values: tensor()", "safe saving"), (
         "places", "explain", "verify", "convert", "diff", "page", "vendor", "stand-ins",
         "command line")
 
@@ -10321,6 +10322,52 @@ class CopyTest(TestCase):
         for parts, lists in (["load"], False), (["load", "save"], True), (["load", "zstd"], False):
             item = make_copy(["ztensor"], parts)[1].load(data)["w"]
             self.assertEqual((item.nbytes, hasattr(item, "parts")), (8, lists))
+
+    @about("ztensor")
+    def test_saving_without_digests(self):
+        """Damaged bytes are copied without a word; a copy that has the part refuses them."""
+        data = bytearray(dumps({"w": [1.0]}, format="ztensor", checksum="crc32c"))
+        data[64] ^= 1
+        for part, refuses in ("save", False), ("digests", True), ("tools", True):
+            with self.subTest(part=part):
+                made = make_copy(["ztensor"], ["load", "save", part])[1]
+                self.assertEqual("damaged" in made.save.__doc__, refuses)
+                file = made.load(data)
+                if refuses:
+                    error = error_of(made.FormatError, made.dumps, file, format="ztensor")
+                    self.assertIn("crc32c", error.what)
+                else:
+                    again = made.load(made.dumps(file, format="ztensor"))
+                    self.assertEqual(again["w"].tobytes(), file["w"].tobytes())
+
+    @unittest.skipUnless(os.name == "posix", "modes of files")
+    def test_saving_without_access(self):
+        """Nobody may do more with the new file than before; a copy with the part keeps all."""
+        path = os.path.join(folder_for(self), "m.mag")
+        for part, mode in ("save", 0o644), ("access", 0o664):
+            with self.subTest(part=part):
+                made = make_copy(["mag"], ["load", "save", part])[1]
+                self.assertEqual("neither owner" in made.save.__doc__, part == "save")
+                write_file(path, b"old")
+                os.chmod(path, 0o664)
+                made.save(path, {"w": F32}, format="mag")
+                self.assertEqual(os.stat(path).st_mode & 0o777, mode)
+                self.assertEqual(made.load(path)["w"].tobytes(), F32.tobytes())
+
+    def test_values_with_gaps_of_a_copy(self):
+        """They are gathered row by row; on boards, and what is reversed, element by element."""
+        data = dumps({"w": tensor(list(range(60)), "int32", (3, 4, 5))}, format="mag")
+        made = make_copy(["mag"], ["load"])[1]
+        whole, found = [module.load(data)["w"] for module in (tensorfmt, made)]
+        rest = slice(None)
+        keys = [(rest, 1), (Ellipsis, slice(0, 5, 2)), (2, slice(None, None, -1)),
+                (slice(1, 1), 0), (rest, rest, -1)]
+        for board in False, True:
+            with Changed(made, "BOARD", board):
+                for key in keys:
+                    with self.subTest(key=key, board=board):
+                        blocks = found[key].iter_bytes()
+                        self.assertEqual(b"".join(map(bytes, blocks)), whole[key].tobytes())
 
     def test_command(self):
         path = os.path.join(folder_for(self), "copied.py")

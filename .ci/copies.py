@@ -29,8 +29,8 @@ ROWS = (  # title, parts, formats, (lines, KB, KB compiled) that a copy may have
      (1860, 69, 24)),
     ("Burnpack, zTensor, load", "load", LARGER, (2040, 76, 26)),
     ("one format, load and save", "save", ["mag", "primitiv", "tensorbuffers", "safetensors"],
-     (3500, 132, None)),
-    ("Burnpack, zTensor, load and save", "save", LARGER, (3800, 145, None)))
+     (3160, 119, None)),
+    ("Burnpack, zTensor, load and save", "save", LARGER, (3580, 133, None)))
 SMALLER = "mag", "primitiv", "tensorbuffers"
 COLUMNS = ("for j in range(100):\n"
            "        for value in file['w0'][:, j].flat: pass")
