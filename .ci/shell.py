@@ -129,13 +129,9 @@ class CommandTest(Commands):
             self.assertEqual(words.replace(" ", ""), "".join(keys))
         self.assertEqual(found, tensorfmt.json_ready(tensorfmt.diff(*line.split()[1:]).facts()))
 
-    def test_an_old_python_and_an_interrupt(self):
-        if sys.version_info < (3, 8):
-            self.expect("vendor x.py --with load", 1, "takes Python 3.8")
-        def interrupt():
-            raise KeyboardInterrupt
-        with Changed(tensorfmt, "make_parser", interrupt):
-            self.assertEqual(run("ls"), (130, "", "interrupted\n"))
+    @unittest.skipIf(sys.version_info >= (3, 8), "copies are made")
+    def test_an_old_python(self):
+        self.expect("vendor x.py --with load", 1, "takes Python 3.8")
 
     def test_large_numbers(self):
         self.assertEqual([tensorfmt.rounded(n) for n in (999999, 514800000, 10**9)],
@@ -439,31 +435,32 @@ class SignalTest(Commands):
             _, err = process.communicate()
         return process.returncode, err.decode()
 
+    def setUp(self):
+        super().setUp()
+        tensorfmt.save("m.zt", {"w": F32})
+
     def test_signals_end_a_command_and_leave_nothing(self):
         from signal import SIGHUP, SIGINT, SIGTERM
         write_file("old.bpk", b"old")
-        tensorfmt.save("m.zt", {"w": F32})
         os.mkfifo("pipe.bpk")
         reader = os.open("pipe.bpk", os.O_RDWR)
         self.addCleanup(os.close, reader)
-        nothing, written = "interrupted, nothing written\n", "tensorfmt.write_all"
-        rows = (
-            ("convert m.zt new.bpk", written, (SIGTERM,), 143, nothing),
-            ("convert m.zt new.bpk", written, (SIGHUP,), 129, nothing),
-            ("convert m.zt new.bpk", written, (SIGINT,), 130, nothing),
-            ("convert m.zt old.bpk", written, (SIGTERM,), 143, nothing),
-            ("vendor new.py", written, (SIGTERM,), 143, nothing),
-            ("explain m.zt --html new.html", written, (SIGHUP,), 129, nothing),
-            ("convert m.zt - --format mag", written, (SIGTERM,), 143,
-             "interrupted; a part may be written to -\n"),
-            ("convert m.zt pipe.bpk", written, (SIGTERM,), 143,
-             "interrupted; a part may be written to pipe.bpk\n"),
-            ("ls m.zt", "tensorfmt.load", (SIGTERM,), 143, "interrupted\n"),
-            ("verify m.zt", "tensorfmt.verify", (SIGHUP,), 129, "interrupted\n"))
-        for line, place, signals, code, text in rows:
-            with self.subTest(command=line, signals=signals):
-                found = self.stop(line, place, *signals)
-                self.assertEqual(found, (code, text))
+        for line, place, number, text in (
+                ("convert m.zt new.bpk", "write_all", SIGTERM, ", nothing written"),
+                ("convert m.zt new.bpk", "write_all", SIGHUP, ", nothing written"),
+                ("convert m.zt new.bpk", "write_all", SIGINT, ", nothing written"),
+                ("convert m.zt old.bpk", "write_all", SIGTERM, ", nothing written"),
+                ("vendor new.py", "write_all", SIGTERM, ", nothing written"),
+                ("explain m.zt --html new.html", "write_all", SIGHUP, ", nothing written"),
+                ("convert m.zt - --format mag", "write_all", SIGTERM,
+                 "; a part may be written to -"),
+                ("convert m.zt pipe.bpk", "write_all", SIGTERM,
+                 "; a part may be written to pipe.bpk"),
+                ("ls m.zt", "load", SIGTERM, ""),
+                ("verify m.zt", "verify", SIGHUP, "")):
+            with self.subTest(command=line, signal=number):
+                found = self.stop(line, "tensorfmt." + place, number)
+                self.assertEqual(found, (128 + number, "interrupted%s\n" % text))
                 self.assertEqual(sorted(os.listdir(".")), ["m.zt", "old.bpk", "pipe.bpk"])
                 self.assertEqual(read_file("old.bpk"), b"old")
         code, text = self.stop("convert m.zt done.bpk", "os.replace", SIGTERM)
@@ -472,7 +469,6 @@ class SignalTest(Commands):
 
     def test_two_signals_and_one_that_is_ignored(self):
         from signal import SIGHUP, SIGTERM
-        tensorfmt.save("m.zt", {"w": F32})
         for signals, ignored, codes in (((SIGTERM, SIGHUP), "", (143, 129)),
                                         ((SIGHUP, SIGTERM), "SIGHUP", (143,)),
                                         ((SIGTERM, SIGHUP), "SIGTERM", (129,))):
