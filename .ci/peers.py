@@ -183,13 +183,8 @@ class PeerTest(PeerCase):
             self.assertEqual(numpy.asarray(item).dtype, ml_dtypes.bfloat16)
             with Changed(builtins, "__import__", side_effect=ImportError):
                 self.assertIsNone(tensorfmt.type_of_ml_dtypes("bfloat16"))
-        old = Changed(ml_dtypes, "bfloat16", None)
-        with old:  # a version that lacks it
-            array = numpy.asarray(item)
-            self.assertEqual(array.dtype, "V2")
-            with self.assertRaisesRegex(ValueError, "setting an array element with a sequence"):
-                array.astype("float32")
-            self.assertEqual(numpy.asarray(item, "float32").tolist(), [1.0])
+        with Changed(ml_dtypes, "bfloat16", None):  # a version that lacks it
+            self.assertEqual(numpy.asarray(item).dtype, "V2")
 
     def test_what_ml_dtypes_has(self):
         """Casts of numbers around each tie (Float8Test has more); all codes, in and out."""
