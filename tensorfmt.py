@@ -3597,6 +3597,12 @@ FORMATS: "Tuple[Format, ...]" = ()
 GENERATIONS: "Tuple[Format, ...]" = ()
 
 
+class Unfit(ValueError):
+    """What a format cannot hold; `problems`: as of Format.problems()."""
+
+    problems: "List[Tuple[Optional[str], str]]" = []
+
+
 class Format:
     """What every format says; its docstring draws the layout. FORMATS has one of each.
 
@@ -3782,7 +3788,7 @@ class Format:
             if why:
                 texts.append(f"{short_repr(key)} = {short_repr(value)} ({why})")
         if texts:
-            found.append((None, ", ".join(texts) + "; metadata={} leaves it out"))
+            found.append((None, ", ".join(texts) + "; " + metadata_remedy(self, metadata)))
         for name, tensor in items:
             found += [(name, why) for why in self.tensor_problems(tensor)]
             if tensor._custom and (tensor.format is None or self.TENSOR_ATTRS is None):
@@ -3792,8 +3798,8 @@ class Format:
                 found.append((name, name_why))
         return found
 
-    def raise_problems(self, problems: Any) -> None:
-        """Raise ValueError if there are problems: a line for each."""
+    def raise_problems(self, problems: "List[Tuple[Optional[str], str]]") -> None:
+        """Raise Unfit if there are problems: a line for each."""
         if not problems:
             return
         lines = []
@@ -3802,7 +3808,9 @@ class Format:
         for name, text in problems:
             owner = "metadata " if name is None else f"tensor {safe_repr(name)}: "
             lines.append(owner + text)
-        raise ValueError(f"{self.TITLE} cannot hold {join_lines(lines)}")
+        error = Unfit(f"{self.TITLE} cannot hold {join_lines(lines)}")
+        error.problems = problems
+        raise error
 
     @staticmethod
     def iter_file(head: bytes, items: Items, starts: Any, end: int, tail: bytes = b"") -> Blocks:
@@ -5987,7 +5995,8 @@ class TensorBuffers(Format):
         end = 4
         for name, tensor in items:
             if end >> 32 or tensor.nbytes >> 32:
-                problems.append((name, "an offset or a size over 2**32-1"))
+                raise ValueError(f"TensorBuffers cannot hold tensor {safe_repr(name)}: "
+                                 "an offset or a size over 2**32-1")
             other = ids.setdefault(self.hash_name(name), name)
             if other != name:
                 problems.append((name, f"it has the same id as {safe_repr(other)}"))
@@ -6833,6 +6842,27 @@ def cast_is_exact(old: str, new: str) -> bool:
     return new_least <= least and most <= new_most
 
 
+def other_generations(fmt: Format, options: Facts) -> "List[Format]":
+    """Return the generations that could be written instead, with the same options."""
+    found = []
+    for one in FORMATS + GENERATIONS:
+        is_other = one.FAMILY == fmt.FAMILY and one is not fmt and not one.READ_ONLY
+        if is_other and one.VERSION and not options.get("version"):
+            if set(options).issubset(one.OPTIONS):
+                found.append(one)
+    return found
+
+
+def metadata_remedy(fmt: Format, metadata: Facts) -> str:
+    """Return the end of a message that a format lacks a place for these: what to do."""
+    ways = "metadata={} leaves it out"
+    for other in other_generations(fmt, {}):
+        problems = [other.metadata_problem(*pair) for pair in metadata.items()]
+        if not any(problems):
+            ways = f"version={other.VERSION!r} holds it, {ways}"
+    return ways
+
+
 def dtype_remedy(fmt: Format, dtype: str) -> str:
     """Return the end of a message that a format lacks a dtype: what to do."""
     if dtype == "qfloat":
@@ -6843,8 +6873,8 @@ def dtype_remedy(fmt: Format, dtype: str) -> str:
     ways = f"cast='{new}'"
     if dtype not in FLOAT_DIGITS and not cast_is_exact(dtype, new):
         ways += " if the values fit"
-    for other in FORMATS + GENERATIONS:  # what loses nothing comes first
-        if other.FAMILY == fmt.FAMILY and other.VERSION and dtype in other.DTYPES:
+    for other in other_generations(fmt, {}):  # what loses nothing comes first
+        if dtype in other.DTYPES:
             ways = f"version={other.VERSION!r}, or {ways}"
     return f"; take {ways}, or another format"
 
@@ -12520,20 +12550,13 @@ def convert(source: "Union[Source, File]", target: Target, *,
     task.note_format(fitting)
     task.note_shared()
     # 3 the bytes
-    blocks = encode_file(fmt, items, fitting, task.attrs, options, watch)
+    try:
+        blocks = encode_file(fmt, items, fitting, task.attrs, options, watch)
+    except Unfit as error:
+        task.refuse_unfit(error, items, task.names)
+        raise task.refusal() from None
     task.summary.nbytes = write_out(target, blocks, task.chosen)
     return task.summary
-
-
-def other_generations(fmt: Format, options: Facts) -> "List[Format]":
-    """Return the generations that could be written instead, with the same options."""
-    found = []
-    for one in FORMATS + GENERATIONS:
-        is_other = one.FAMILY == fmt.FAMILY and one is not fmt and not one.READ_ONLY
-        if is_other and one.VERSION and not options.get("version"):
-            if set(options).issubset(one.OPTIONS):
-                found.append(one)
-    return found
 
 
 class Refusal(ValueError):
@@ -12565,6 +12588,8 @@ class Conversion:
         self.reasons: "Dict[Tuple[str, str, str], List[Any]]" = {}
         self.refused: "Set[Tuple[str, Any]]" = set()  # nouns and names of these
         self.needed: Facts = {}  # arguments that help against all of them
+        self.hindrance = ""  # why they do not help
+        self.taken = set(self.names.values())  # and the names of `needed`
         # (name, values, old dtype, new dtype)
         self.casts: "List[Tuple[str, Tensor, str, str]]" = []
         self.summary = Summary()
@@ -12609,6 +12634,15 @@ class Conversion:
         for fmt in other_generations(self.fmt, self.options):
             others.append(Conversion(self.file, fmt, self.options, self.asked))
             others[-1].fit()
+        needed: Facts = {}
+        # First what loses the least; of two that are alike the one that was asked for.
+        for task in sorted([self] + others, key=lambda task: len(task.refused)):
+            if task.is_helped():
+                needed = task.needed
+                if task is not self:
+                    needed["version"] = task.fmt.VERSION
+                break
+        # What was found on the way is a reason as well.
         lines = []
         for (noun, why, remedy), names in self.reasons.items():
             who = plural(len(names), noun)
@@ -12620,34 +12654,53 @@ class Conversion:
                 if other.refused.isdisjoint([(noun, name) for name in names]):
                     text += f"version={other.fmt.VERSION!r}, or "
             lines.append(text + remedy)
+        if self.hindrance and not needed:
+            lines.append(f"with all of that: {self.hindrance}")
         error = Refusal(f"{self.fmt.TITLE} cannot hold\n  {join_lines(lines)}")
-        # First what loses the least; of two that are alike the one that was asked for.
-        for task in sorted([self] + others, key=lambda task: len(task.refused)):
-            if task.is_helped():
-                error.needed = task.needed
-                if task is not self:
-                    error.needed["version"] = task.fmt.VERSION
-                break
+        error.needed = needed
         return error
 
     def is_helped(self) -> bool:
-        """Return whether it could be written with what is needed."""
+        """Return whether it could be written with what is needed, once that is complete.
+
+        What a file of these tensors cannot hold is only known when all else is mended, and
+        what is left out or renamed can matter to others.
+        """
         if "cast" in self.needed:
             self.needed["cast"] = self.all_casts()
+        for _ in range(3):
+            self.rename_no_excluded()
+            try:
+                trial = Conversion(self.file, self.fmt, self.options, self.asked_and_needed())
+                items, fitting = trial.fit()
+                if trial.reasons:
+                    return False
+                self.fmt.write(items, fitting, trial.attrs, self.options)
+                return True
+            except Unfit as error:
+                self.refuse_unfit(error, items, trial.names)
+            except ValueError as error:
+                self.hindrance = str(error)
+                return False
+        return False
+
+    def rename_no_excluded(self) -> None:
+        """Take the names of tensors that are left out from those that are renamed."""
+        rename = self.needed.pop("rename", {})
+        for name in self.needed.get("exclude", ()):
+            rename.pop(name, None)
+        if rename:
+            self.needed["rename"] = rename
+
+    def asked_and_needed(self) -> Facts:
+        """Return the arguments with which it is tried."""
         asked = dict(self.asked, **self.needed)
         asked["exclude"] = self.asked["exclude"] + self.needed.get("exclude", [])
         rename = self.asked["rename"] or {}
         if callable(rename):
             rename = self.names
         asked["rename"] = dict(rename, **self.needed.get("rename", {}))
-        try:
-            trial = Conversion(self.file, self.fmt, self.options, asked)
-            items, fitting = trial.fit()
-            if not trial.reasons:
-                self.fmt.write(items, fitting, trial.attrs, self.options)
-        except ValueError:
-            return False
-        return not trial.reasons
+        return asked
 
     def all_casts(self) -> "Union[str, Dict[Optional[str], str]]":
         """Return what `cast` must be: the commonest new dtype for all others."""
@@ -12852,15 +12905,37 @@ class Conversion:
 
     def refuse_name(self, name: str, why: str) -> None:
         """Note why the target cannot hold a name, and one that it can."""
-        new = "".join([letter if letter.isalnum() else "_" for letter in name.strip("/")])
-        new = new.encode("ascii", "ignore").decode()[:100] or "tensor"
-        taken = list(self.names.values()) + list(self.needed.get("rename", {}).values())
-        while new in taken:
-            new += "_"
+        new = self.free_name(name)
         if self.fmt.name_problem(new) or "=" in name or name and safe_str(name) != name:
             self.refuse("tensor", name, why, "exclude", name)
         else:
             self.refuse("tensor", name, why, "rename", new)
+            self.taken.add(new)
+
+    def free_name(self, name: str) -> str:
+        """Return a plain name that no tensor has, which resembles this one."""
+        new = "".join([letter if letter.isalnum() else "_" for letter in name.strip("/")])
+        new = new.encode("ascii", "ignore").decode()[:100] or "tensor"
+        while new in self.taken:
+            new += "_"
+        return new
+
+    def refuse_unfit(self, error: Unfit, items: Items, names: "Dict[str, str]") -> None:
+        """Note what the target says of tensors that it would hold one by one.
+
+        `names`: the new ones by those in the file. Another name helps where the tensor
+        could be written alone so.
+        """
+        olds = {new: old for old, new in names.items()}
+        tensors = dict(items)
+        for new, why in error.problems:
+            name = olds[str(new)]
+            pair = self.free_name(name), tensors[str(new)]
+            try:
+                self.fmt.write([pair], {}, self.attrs, self.options)
+                self.refuse_name(name, why)
+            except ValueError:
+                self.refuse("tensor", name, why, "exclude", name)
 
     def note_format(self, fitting: Facts) -> None:
         """Note where the metadata `format` is missing that programs ask safetensors for."""
@@ -14394,6 +14469,10 @@ def plain_fold_crc32c(block: bytes, crc: int) -> "Tuple[bytes, int]":
 
 def plain_dtype_remedy(fmt: "Format", dtype: str) -> str:
     return '; of lists: tensor(x, "float32")'
+
+
+def plain_metadata_remedy(fmt: "Format", metadata: Facts) -> str:
+    return "metadata={} leaves it out"
 
 
 def plain_check_work(items: Items, dense: bool = True, written: Any = None) -> None:

@@ -183,7 +183,7 @@ def error_of(wanted, call, *args, **options):
         got = call(*args, **options)
     except Exception as error:
         kind = type(error)
-        if kind is tensorfmt.Refusal:  # a ValueError that says more
+        if kind.__name__ in ("Unfit", "Refusal"):  # ValueErrors that say more, of a copy as well
             kind = ValueError
         if kind is wanted:
             return error.with_traceback(None)  # whose frames would keep what was opened
@@ -4850,6 +4850,15 @@ class RefusalTest(TestCase):
             self.refuses(["'b'", "the same id as 'a'"], dumps, [("a", F32), ("b", F32)],
                          format="tensorbuffers")
 
+    @about("tensorbuffers")
+    def test_an_offset_has_32_bits(self):
+        buffer = tensorfmt.Buffer(b"")
+        for side, wrong in (1 << 15, "'c'"), (1 << 16, "'a'"):
+            shape = side, side, 2
+            large = tensorfmt.Tensor("", "uint8", shape, buffer, 0, 2 * side * side)
+            words = ["tensor %s: an offset or a size over" % wrong]
+            self.refuses(words, dumps, {"a": large, "b": large, "c": F32}, format="tensorbuffers")
+
     @about()
     def test_a_format_that_is_not_known_is_named(self):
         self.refuses(["there are mag, ztensor"], dumps, {}, format="pt")
@@ -7195,6 +7204,19 @@ REMEDIES = read_table("""
     ztensor     {"version": "2"}    {"rename": {"": "tensor"}}
     primitiv    {}                  {"cast": "float32", "drop": True}
 """)
+# Of tensors of so many dimensions (-1: no elements): what helps to convert them together.
+TOGETHER = read_table(r"""
+    ranks                       format    options             needed
+    {"w": 1, "w.a": 1}          primitiv  {}                  {"rename": {"w.a": "w_a"}}
+    {"a.b": 1, "a": 1, "a_b.c": 1}  primitiv  {}  {"rename": {"a.b": "a_b", "a_b.c": "a_b_c"}}
+    {"w:m": 1, "w_m": 1}        primitiv  {}                  {"rename": {"w:m": "w_m_"}}
+    {"w:m": 1, "w": 10}         primitiv  {}        {"exclude": ["w"], "rename": {"w:m": "w_m"}}
+    {"w": 9, "v": -1}           primitiv  {}                  {"exclude": ["v", "w"]}
+    {"a\\": 1}                  primitiv  {}                  {"rename": {"a\\": "a_"}}
+    {"tensor": 1, "w": 1}       primitiv  {"kind": "tensor"}  {"exclude": ["w"]}
+    {"": -1}                    mag       {}                  {"rename": {"": "tensor"}}
+    {"": 7}                     mag       {"version": "1"}    {"exclude": [""]}
+""")
 # Whether the metadata of a safetensors file say `format`, and a note of its conversion.
 NOTES = read_table("""
     says     into           options                       note
@@ -7206,6 +7228,13 @@ NOTES = read_table("""
 """)
 
 
+def ones(rank):
+    """Return a tensor of so many dimensions of 1; -1: of no elements."""
+    if rank < 0:
+        return tensor([], "float32")
+    return tensor([1.0], "float32", (1,) * rank)
+
+
 class ConvertTest(TestCase):
     def test_a_refusal_has_the_arguments_that_help(self):
         data = dumps({"w": [0.5], "i": [3], "": F32}, format="burnpack", metadata={"by": "me"})
@@ -7215,6 +7244,25 @@ class ConvertTest(TestCase):
             words = ", ".join(["%s=%r" % pair for pair in row.needed.items()])
             self.assertEqual(str(error).splitlines()[-1], "convert(..., %s) writes it" % words)
             converted(data, row.format, **dict(row.options, **error.needed))
+
+    def test_a_refusal_has_what_tensors_cannot_be_beside_one_another(self):
+        for row in TOGETHER:
+            tensors = {name: ones(rank) for name, rank in row.ranks.items()}
+            data = dumps(tensors, format="burnpack")
+            with self.subTest(ranks=row.ranks, options=row.options):
+                error = error_of(ValueError, converted, data, row.format, **row.options)
+                self.assertEqual(error.needed, row.needed)
+                converted(data, row.format, **dict(row.options, **error.needed))
+
+    def test_a_refusal_says_why_nothing_helps(self):
+        for tensors, into, options, why in (
+                ({"v": F32, "w": F32}, "primitiv", {"kind": "tensor"}, "needs a tensor"),
+                ({"w": F32}, "ztensor", {"encoding": "x"}, "encoding is 'x'"),
+                ({}, "mag", {"version": "300", "meta": {"x": b"1"}}, "0 bytes of data; version=1")):
+            data = dumps(tensors, format="burnpack", metadata={"by": "me"})
+            error = error_of(ValueError, converted, data, into, **options)
+            self.assertEqual(error.needed, {})
+            self.refuses(["\n  with all of that: ", why], converted, data, into, **options)
 
     def test_every_golden_to_every_format_and_back(self):
         for row in ALL_FILES:
