@@ -13593,7 +13593,7 @@ def doc_of(fmt: Any) -> str:
     """Return the docstring of a format or a codec, which draws its layout."""
     from inspect import cleandoc
     return cleandoc(fmt.__doc__
-                    or "Its layout is drawn in its docstring, which python -OO drops.")
+                    or "Its layout is drawn in its docstring, which a copy or -OO drops.")
 
 
 def hex_of(data: bytes) -> str:
@@ -14283,14 +14283,6 @@ def read_seal(path: str) -> "Tuple[str, bool]":
     about = head.partition(b"\n")[2].decode("ascii", "replace")
     is_known = digest != NO_DIGEST.encode()
     return about, is_known and digest == sha256_of(head + rest).encode()
-
-
-def split_words(texts: "List[str]") -> "List[str]":
-    """Return the words of an option: several with commas, and more than once."""
-    words: "List[str]" = []
-    for text in texts:
-        words += text.split(",")
-    return words
 
 
 def check_copy(path: str) -> int:
@@ -15329,6 +15321,14 @@ def pattern_of(name: str) -> str:
             letter = "?"
         pattern += letter
     return pattern
+
+
+def split_words(texts: "List[str]") -> "List[str]":
+    """Return the words of an option: several with commas, and more than once."""
+    words: "List[str]" = []
+    for text in texts:
+        words += text.split(",")
+    return words
 
 
 def show_convert(args: "Namespace") -> None:

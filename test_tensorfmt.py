@@ -10568,6 +10568,15 @@ class CopyTest(TestCase):
             self.assertEqual(*outs)
 
     @about("burnpack")
+    def test_a_copy_converts(self):
+        made = make_copy(["burnpack"], list(COPY_PARTS))[1]
+        source, target = [os.path.join(folder_for(self), name) for name in ("s.bpk", "t.bpk")]
+        tensorfmt.save(source, {"w": F32})
+        with redirect_stdout(io.StringIO()):
+            self.assertEqual(made.main(["convert", source, target, "--cast", "float64"]), 0)
+        self.assertEqual(load(target)["w"].tolist(), F32.tolist())
+
+    @about("burnpack")
     def test_what_tools_alone_lack_is_named(self):
         made = make_copy(["burnpack"], ["load", "tools"])[1]
         quantized = make_burnpack(*QUANTIZED)
