@@ -220,7 +220,12 @@ ODD = (None, True, -1, 1.0, 1e300, "", "F64", "uint8", [], {}, [0], {"a": 0})
 
 
 def mutants(seed, number=SIZE):
-    """Yield the mutants of a seed: all formats as often, of each small files more often."""
+    """Yield the mutants of a seed."""
+    return (mutant for _, mutant in pairs(seed, number))
+
+
+def pairs(seed, number=SIZE):
+    """Yield (good file, mutant of it): all formats as often, of each small files more often."""
     draw, kinds = Random(seed), {}
     for data in tests.fuzz_files():
         one = Mutants(data)
@@ -228,7 +233,7 @@ def mutants(seed, number=SIZE):
     weights = {kind: [1 / (500 + len(one.data)) for one in kinds[kind]] for kind in kinds}
     for kind in draw.choices(sorted(kinds), k=number):
         one, = draw.choices(kinds[kind], weights[kind])
-        yield one.make(draw, kinds[kind])
+        yield one.data, one.make(draw, kinds[kind])
 
 
 class Mutants:
