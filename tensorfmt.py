@@ -4158,7 +4158,7 @@ class Mag(Format):
     HOLDS = "metadata: numbers; up to 6 dimensions"
     MAGICS = (b"MAG!",)
     REFUSED = {b"MAG&": "MAG& (magnetron before July 2025)"}
-    # A number of the file is a place in it.
+    # The file has the place of a dtype in this row.
     DTYPES = ("float32", "float16", "bool", "int32")
     OPTIONS = {"version": "1, or 300 for magnetron 0.2"}
     FILE_ATTRS = ("version", "layout")
