@@ -14581,18 +14581,20 @@ def fit_widths(widths: "List[int]", is_text: "List[bool]", room: int) -> None:
 
 
 def fit_line(cells: "List[str]", widths: "List[int]", room: int) -> None:
-    """Cut cells to their columns where a terminal has no room for the line."""
-    padded = [cell.ljust(width) for cell, width in zip(cells, widths)]
-    if len("  ".join(padded).rstrip()) <= room:
-        return
-    # The names of fields are cut only if the last cell would keep too little.
-    used = [max(width, len(cell)) for cell, width in zip(cells[:-1], widths)]
-    left = room - sum(used) - 2 * len(used)
-    if left < 16:
-        for column, width in enumerate(widths[:-1]):
-            cells[column] = cut_middle(cells[column], width)
-        left = room - sum(widths[:-1]) - 2 * len(widths[:-1])
-    cells[-1] = cut_middle(cells[-1], max(8, left))
+    """Cut cells where a terminal has no room for the line, none more than it takes.
+
+    First the last one, down to 16 characters, then from the right those that are wider
+    than their columns.
+    """
+    last = len(widths) - 1
+    wide = list(enumerate(widths[:-1]))
+    for column, least in [(last, 16)] + wide[::-1] + [(last, 8)]:
+        padded = [cell.ljust(width) for cell, width in zip(cells, widths)]
+        excess = len("  ".join(padded).rstrip()) - room
+        if excess <= 0:
+            return
+        size = max(least, len(cells[column]) - excess)
+        cells[column] = cut_middle(cells[column], size)
 
 
 def print_table(rows: "Iterable[Sequence[Any]]", colours: "Sequence[str]" = (),

@@ -551,13 +551,17 @@ class TerminalTest(Commands):
         rows = self.columns("explain m.zt", 80)
         self.assertIn(
             "0x8     00 00 00 ..  padding         56 bytes         to a multiple of 64", rows)
-        self.assertIn("0x40    00 00 c0 3f  data ...weight  float32 [1]      1.5", rows)
+        self.assertIn("0x40    00 00 c0 3f  data model.decode..._with_bias.weight  "
+                      "float32 [1]      1.5", rows)
 
     def test_names_of_fields_are_not_cut_for_their_meaning(self):
         cube = tensor([1.5], "float32", (1, 1, 1))
         tensorfmt.save("two.bpk", {"layer.a": cube, "layer.b": cube})
         self.assertIn("0x5e    .. 82 19 ..        data_offsets  [256, 260]       "
                       "bytes fro...) -> 0x200", self.columns("explain two.bpk", 80))
+        tensorfmt.save("two.zt", {"w": cube}, version=2)
+        row = [line for line in self.columns("explain two.zt", 80) if "digest" in line][0]
+        self.assertIn("       digest  'xxh3:", row)
 
     def test_progress(self):
         import time
