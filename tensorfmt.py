@@ -6883,12 +6883,14 @@ def dtype_for(fmt: Format, dtype: str) -> str:
     """Return the dtype of a format that holds such values best, or ""."""
     if dtype not in ITEMSIZE:
         return ""
-    exact = [new for new in ITEMSIZE if cast_is_exact(dtype, new)]
-    rounding = ["float32", "int32"]
+    # The best one comes last in ITEMSIZE.
+    for new in reversed(list(ITEMSIZE)):
+        if new in fmt.DTYPES and cast_is_exact(dtype, new):
+            return new
+    rounding = ["int32", "float32"]
     if dtype in FLOAT_DIGITS:
-        rounding = ["int32", "float32"]
-    # The best one comes last.
-    for new in reversed(rounding + exact):
+        rounding = ["float32", "int32"]
+    for new in rounding:
         if new in fmt.DTYPES:
             return new
     return ""
