@@ -12467,15 +12467,15 @@ class Summary(Result):
         kinds: "Dict[Tuple[str, str, bool], List[str]]" = Map()
         for name, old, new, exact in self.cast:
             kinds.setdefault((old, new, exact), []).append(name)
+        lost = {name: counts for name, *counts in self.lost}
         lines = []
         for (old, new, exact), names in kinds.items():
             who = plural(len(names), "tensor")
             if len(names) == 1:
                 who = safe_repr(names[0])
             how = "exact" if exact else "rounded"
-            lost = [row for row in self.lost if row[0] in names]
-            infinite = sum([row[1] for row in lost])
-            nan = sum([row[2] for row in lost])
+            infinite = sum([lost[name][0] for name in names if name in lost])
+            nan = sum([lost[name][1] for name in names if name in lost])
             if infinite:
                 how += f"; {plural(infinite, 'value')} became infinite"
             if nan:
@@ -12592,6 +12592,7 @@ class Conversion:
         self.needed: Facts = {}  # arguments that help against all of them
         self.hindrance = ""  # why they do not help
         self.taken = set(self.names.values())  # and the names of `needed`
+        self.count = 0  # of names that were taken
         # (name, values, old dtype, new dtype)
         self.casts: "List[Tuple[str, Tensor, str, str]]" = []
         self.summary = Summary()
@@ -12636,6 +12637,7 @@ class Conversion:
         for fmt in other_generations(self.fmt, self.options):
             others.append(Conversion(self.file, fmt, self.options, self.asked))
             others[-1].fit()
+            others[-1].refuse_misfits()
         needed: Facts = {}
         # First what loses the least; of two that are alike the one that was asked for.
         for task in sorted([self] + others, key=lambda task: len(task.refused)):
@@ -12672,12 +12674,16 @@ class Conversion:
             self.needed["cast"] = self.all_casts()
         for _ in range(3):
             self.rename_no_excluded()
+            asked = self.asked_and_needed()
             try:
-                trial = Conversion(self.file, self.fmt, self.options, self.asked_and_needed())
+                trial = Conversion(self.file, self.fmt, self.options, asked)
                 items, fitting = trial.fit()
+                trial.refuse_misfits()
                 if trial.reasons:
                     return False
                 self.fmt.write(items, fitting, trial.attrs, self.options)
+                # What was asked for stays: these arguments take its place.
+                self.needed = {key: asked[key] for key in self.needed}
                 return True
             except Unfit as error:
                 self.refuse_unfit(error, items, trial.names)
@@ -12697,10 +12703,11 @@ class Conversion:
     def asked_and_needed(self) -> Facts:
         """Return the arguments with which it is tried."""
         asked = dict(self.asked, **self.needed)
-        asked["exclude"] = self.asked["exclude"] + self.needed.get("exclude", [])
+        excluded = [pattern_of(name) for name in self.needed.get("exclude", [])]
+        asked["exclude"] = self.asked["exclude"] + excluded
         rename = self.asked["rename"] or {}
         if callable(rename):
-            rename = self.names
+            rename = dict(self.summary.renamed)
         asked["rename"] = dict(rename, **self.needed.get("rename", {}))
         return asked
 
@@ -12778,17 +12785,20 @@ class Conversion:
             return item.dtype
         new = dtype_for(self.fmt, item.dtype)
         if new in INT_RANGE and not cast_is_exact(item.dtype, new):
-            try:
-                values = item
-                if item.is_sparse:
-                    values = item.components["values"]
-                for _ in Cast(values, new).iter_bytes():
-                    pass
-            except FormatError:
-                raise
-            except ValueError:  # they do not fit
+            values = item
+            if item.is_sparse:
+                values = item.components["values"]
+            if why_misfit(values, new):
                 return dtype_for(self.fmt, "float64")
         return new
+
+    def refuse_misfits(self) -> None:
+        """Note which casts meet integers that do not fit."""
+        for name, values, old, new in self.casts:
+            if new in INT_RANGE and not cast_is_exact(old, new):
+                why = why_misfit(values, new)
+                if why:
+                    self.refuse_dtype(name, self.file[name], f"cast to {new}: {why}")
 
     def planned(self, item: Tensor) -> Tensor:
         """Return a tensor with the dtype that it gets."""
@@ -12918,8 +12928,10 @@ class Conversion:
         """Return a plain name that no tensor has, which resembles this one."""
         new = "".join([letter if letter.isalnum() else "_" for letter in name.strip("/")])
         new = new.encode("ascii", "ignore").decode()[:100] or "tensor"
+        base = new
         while new in self.taken:
-            new += "_"
+            self.count += 1
+            new = f"{base}_{self.count}"
         return new
 
     def refuse_unfit(self, error: Unfit, items: Items, names: "Dict[str, str]") -> None:
@@ -12973,6 +12985,18 @@ class Conversion:
         if at is not None:
             count = plural(self.file.nbytes - at, "byte")
             self.lose("the bytes from", at, f"{count} behind the end, perhaps another file")
+
+
+def why_misfit(values: Tensor, new: str) -> str:
+    """Return why values cannot be cast to a type of integers, or ""."""
+    try:
+        for _ in Cast(values, new).iter_bytes():
+            pass
+    except FormatError:
+        raise
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def find_rest(file: File) -> "Optional[int]":
@@ -13037,6 +13061,20 @@ def match_names(names: "Iterable[str]", patterns: "Union[str, Iterable[str]]",
 def is_pattern(text: str) -> bool:
     """Return whether a text is a pattern also where it is a tensor's name: not layer[0]."""
     return "*" in text or "?" in text
+
+
+def pattern_of(name: str) -> str:
+    """Return a name, or a shell pattern that can be printed and has only this name."""
+    pattern = ""
+    for letter in name:
+        if letter != " " and safe_str(letter) != letter:
+            letter = "[! -~]"  # what is not ASCII, or not printed
+        elif letter in "*?[":
+            letter = f"[{letter}]"
+        pattern += letter
+    if pattern.replace("[[]", "[") == name:
+        return name
+    return pattern
 
 
 def names_like(names: "Iterable[str]", pattern: str) -> "List[str]":
@@ -15272,7 +15310,7 @@ def show_verify(args: "Namespace", path: str) -> Facts:
     return dict(report.facts(), file=path)
 
 
-def what_helps(words: "List[str]", error: ValueError) -> str:
+def what_helps(args: "Namespace", error: ValueError) -> str:
     """Return the command with which convert writes, as the end of a message, or ""."""
     from shlex import quote
     if not isinstance(error, Refusal) or not error.needed:
@@ -15283,18 +15321,19 @@ def what_helps(words: "List[str]", error: ValueError) -> str:
         program = ["python3", "-m", "tensorfmt"]
     elif "." in name:
         program = ["python3", sys.argv[0]]
+    words = args.words
     at = len(words)
     if "--" in words:
         at = words.index("--")
-    words = program + words[:at] + option_words(error.needed) + words[at:]
+    words = program + words[:at] + option_words(error.needed, args) + words[at:]
     line = " ".join([quote(word) for word in words])
     if len(line) > MAX_LINE or line != safe_str(line, MAX_LINE):
         return ""
     return f"; this writes it:\n  {line}"
 
 
-def option_words(needed: Facts) -> "List[str]":
-    """Return arguments of convert() as words of the command line."""
+def option_words(needed: Facts, args: "Namespace") -> "List[str]":
+    """Return arguments of convert() as words of the command line, but those that it has."""
     words = []
     for key, value in needed.items():
         if key == "version":
@@ -15305,11 +15344,13 @@ def option_words(needed: Facts) -> "List[str]":
             pairs = [f"{old}={new}" if old else new for old, new in value.items()]
             words += ["--cast", ",".join(pairs)]
         elif key == "rename":
-            for old, new in value.items():
-                words += ["--rename", f"{old}={new}"]
+            for pair in value.items():
+                if pair not in args.rename:
+                    words += option_pair("--rename", "=".join(pair))
         elif key == "exclude":
             for name in value:
-                words += ["--exclude", pattern_of(name)]
+                if name not in (args.exclude or ()):
+                    words += option_pair("--exclude", name)
         elif value is True:
             words.append(f"--{key}")
         else:
@@ -15317,14 +15358,11 @@ def option_words(needed: Facts) -> "List[str]":
     return words
 
 
-def pattern_of(name: str) -> str:
-    """Return a pattern that can be printed, and has a name."""
-    pattern = ""
-    for letter in name:
-        if letter == "*" or safe_str(letter) != letter:
-            letter = "?"
-        pattern += letter
-    return pattern
+def option_pair(option: str, value: str) -> "List[str]":
+    """Return an option and its value, as one word where the value looks like an option."""
+    if value.startswith("-"):
+        return [f"{option}={value}"]
+    return [option, value]
 
 
 def split_words(texts: "List[str]") -> "List[str]":
@@ -15348,7 +15386,7 @@ def show_convert(args: "Namespace") -> None:
                 exclude=args.exclude, rename=Map(args.rename), dense=args.dense, drop=args.drop,
                 metadata=args.metadata, meta=Map(args.meta), watch=args.watch, **dict(args.set))
         except ValueError as error:
-            advice = what_helps(args.words, error)
+            advice = what_helps(args, error)
             raise ValueError(f"{describe(error)}\nnothing written{advice}")
     sys.stdout.flush()  # what it still holds is not yet written
     if args.json:

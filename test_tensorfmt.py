@@ -7209,7 +7209,7 @@ TOGETHER = read_table(r"""
     ranks                       format    options             needed
     {"w": 1, "w.a": 1}          primitiv  {}                  {"rename": {"w.a": "w_a"}}
     {"a.b": 1, "a": 1, "a_b.c": 1}  primitiv  {}  {"rename": {"a.b": "a_b", "a_b.c": "a_b_c"}}
-    {"w:m": 1, "w_m": 1}        primitiv  {}                  {"rename": {"w:m": "w_m_"}}
+    {"w:m": 1, "w_m": 1}        primitiv  {}                  {"rename": {"w:m": "w_m_2"}}
     {"w:m": 1, "w": 10}         primitiv  {}        {"exclude": ["w"], "rename": {"w:m": "w_m"}}
     {"w": 9, "v": -1}           primitiv  {}                  {"exclude": ["v", "w"]}
     {"a\\": 1}                  primitiv  {}                  {"rename": {"a\\": "a_"}}
@@ -7263,6 +7263,29 @@ class ConvertTest(TestCase):
             error = error_of(ValueError, converted, data, into, **options)
             self.assertEqual(error.needed, {})
             self.refuses(["\n  with all of that: ", why], converted, data, into, **options)
+
+    def test_what_helps_keeps_what_was_asked_for(self):
+        tensors = {"a\\": [0.5], "a": F32, "b": F32, "c": F32}
+        data = dumps(tensors, format="safetensors")
+        asked = {"exclude": ["b"], "rename": {"c": "a_2"}}
+        error = error_of(ValueError, converted, data, "primitiv", **asked)
+        file, _ = converted(data, "primitiv", **dict(asked, **error.needed))
+        self.assertEqual(sorted(file), ["a", "a_", "a_2"])
+        asked["rename"] = lambda name: name.replace("c", "a_")
+        error = error_of(ValueError, converted, data, "primitiv", **asked)
+        file, _ = converted(data, "primitiv", **dict(asked, **error.needed))
+        self.assertEqual(sorted(file), ["a", "a_", "a__2"])
+
+    def test_what_helps_casts_to_no_integers_that_do_not_fit(self):
+        data = dumps({"i": tensor([1 << 40], "int64"), "w": [0.5]}, format="safetensors")
+        asked = {"cast": {"int64": "int32"}}
+        for name in "mag", "ztensor":
+            options = dict(asked, metadata="text", meta={"x": [1]})
+            if name == "mag":
+                options = asked
+            error = error_of(ValueError, converted, data, name, **options)
+            file, _ = converted(data, name, **dict(options, **error.needed))
+            self.assertEqual(file["i"].tolist(), [1 << 40])
 
     def test_every_golden_to_every_format_and_back(self):
         for row in ALL_FILES:

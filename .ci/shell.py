@@ -52,6 +52,18 @@ class CommandTest(Commands):
         for _, title, data, _ in FILES:
             write_file(title, data)
 
+    def test_what_helps_names_odd_tensors_alone(self):
+        odd = ["-x", "w[0]*", "w[0]\x1b", "*", "q[0]", "a\nb", "a b*"]
+        plain = ["-x\\", "a b", "a.b", "q0", "w0*", "w0b", "w[0]", "w[0]b", "x"]
+        tensors = dict.fromkeys(odd, tensor([], "float32"))
+        tensors.update(dict.fromkeys(plain, F32))
+        write_file("odd.st", dumps(tensors, format="safetensors"))
+        _, _, errors = run("convert", "odd.st", "odd.primitiv")
+        words = split_words(errors.splitlines()[-1])
+        self.prints(*words[words.index("convert"):])
+        with load("odd.primitiv") as file:
+            self.assertEqual(sorted(file), sorted(plain[1:] + ["_x_"]))
+
     def test_a_script_and_an_archive(self):
         """With `-m` it is run by lines of commands.txt."""
         from zipfile import ZipFile
