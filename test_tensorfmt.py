@@ -7402,6 +7402,7 @@ class ConvertTest(TestCase):
                                          "are written again"])
         self.assertEqual(converted(tied, "ztensor")[1].notes, [])  # of version 2: once again
 
+    @documented
     def test_the_example_of_a_watch(self):
         bar = mock.Mock(n=0)
         text = cleandoc(tensorfmt.convert.__doc__)
@@ -9987,6 +9988,7 @@ class ModuleTest(TestCase):
         self.assertEqual(shown, sorted(PUBLIC + limits))
         self.assertLessEqual(len(shown), 45)
 
+    @documented
     def test_what_completion_shows_of_a_tensor_is_documented(self):
         known = tensorfmt.CALLS["load"].split() + ["name", "dtype", "shape", "format"]
         docs = tensorfmt.Tensor.__slots__
@@ -10514,6 +10516,7 @@ class CopyTest(TestCase):
         code, _, err = run("vendor", "--check", path, "--with", "load")
         self.assertEqual((code, "takes OUT.py alone" in err), (2, True))
 
+    @documented
     def test_a_copy_offers_only_what_it_has(self):
         text = text_of("tensorfmt.py").partition("# -- [14b]")[0]
         for _, words, _ in tensorfmt.OFFERS:
