@@ -10397,6 +10397,7 @@ class CopyTest(TestCase):
             self.assertEqual((item.nbytes, hasattr(item, "parts")), (8, lists))
 
     @about("ztensor")
+    @documented
     def test_saving_without_digests(self):
         """Damaged bytes are copied without a word; a copy that has the part refuses them."""
         data = bytearray(dumps({"w": [1.0]}, format="ztensor", checksum="crc32c"))
@@ -10414,6 +10415,7 @@ class CopyTest(TestCase):
                     self.assertEqual(again["w"].tobytes(), file["w"].tobytes())
 
     @unittest.skipUnless(os.name == "posix", "modes of files")
+    @documented
     def test_saving_without_access(self):
         """Nobody may do more with the new file than before; a copy with the part keeps all."""
         path = os.path.join(folder_for(self), "m.mag")
