@@ -164,9 +164,9 @@ TYPE_CHECKING = const(0)
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from ast import AST, stmt
-    from typing import (Any, Callable, Dict, Iterable, ItemsView, Iterator, KeysView, List,
-                        Mapping, NoReturn, Optional, Sequence, Set, Tuple, Type, Union, ValuesView)
-
+    from typing import (Any, Dict, Iterable, ItemsView, Iterator, KeysView, List, Mapping,
+                        Optional, Tuple, Type, Union, ValuesView)
+    from typing import Callable, NoReturn, Sequence, Set
     from io import FileIO
     from _typeshed import ReadableBuffer, SupportsRead, SupportsWrite
     Trail = Tuple[Any, ...]  # keys and indices that lead to a field
@@ -246,7 +246,7 @@ class FormatError(ValueError):
         self.path = path
         self.check = check
 
-    def __str__(self, code: str = "ascii") -> str:  # which any log takes
+    def __str__(self, code: str = "ascii") -> str:
         text = truncate(self.what, 800)
         if self.tensor is not None:
             text = f"tensor {safe_repr(self.tensor)}: {text}"
@@ -801,7 +801,7 @@ class Stream(Buffer):
 
     mapping = False
     has_offsets = True
-    _turn: "Optional[Turn]" = None  # once it is closed
+    _turn: "Optional[Turn]" = None
 
     def __init__(self, stream: Any, path: "Optional[str]" = None, file_id: Any = None) -> None:
         self.path = path
@@ -886,7 +886,7 @@ class Stream(Buffer):
 class OpenedFile(Stream):
     """A file that was opened here. os.pread moves no position, which a fork would share."""
 
-    _file: Any = None  # once it is closed
+    _file: Any = None
 
     def __init__(self, file: Any, path: str, file_id: Any) -> None:
         self.path = path
@@ -920,7 +920,7 @@ class OpenedFile(Stream):
 def open_source(source: Any, mmap: bool = True) -> Buffer:
     """Return the source for a path, bytes or a stream."""
     if isinstance(source, str) or hasattr(source, "__fspath__"):
-        if hasattr(os, "fsdecode"):  # not on boards
+        if hasattr(os, "fsdecode"):
             source = os.fsdecode(source)
         return open_path(source, mmap)
     try:
@@ -934,6 +934,17 @@ def no_source(source: Any) -> TypeError:
     """Return the error for what is no source."""
     return TypeError("a source is a path, bytes or a seekable stream of bytes (open(path, "
                      f'"rb")), not {type(source).__name__}')
+
+
+def stat_source(path: str) -> "os.stat_result":
+    """Return what os.stat() says; an error tells of a link that leads nowhere."""
+    try:
+        return os.stat(path)
+    except OSError as error:
+        link = dangling_link(path)
+        if not link:
+            raise
+        raise OSError(error.errno, link, path)
 
 
 def dangling_link(path: str) -> str:
@@ -955,13 +966,7 @@ def dangling_link(path: str) -> str:
 
 def open_path(path: str, mmap: bool) -> Buffer:
     """Return the source for the file of a path: mapped, or a stream."""
-    try:
-        about = os.stat(path)
-    except OSError as error:
-        link = dangling_link(path)
-        if not link:
-            raise
-        raise OSError(error.errno, link, path)
+    about = stat_source(path)
     file_type = about[0] >> 12
     if file_type == 4:
         return open_path(find_in_folder(path), mmap)
@@ -3012,8 +3017,6 @@ class Tensor:
 
     def __hash__(self) -> int:
         return hash((self.dtype, self.shape))
-
-    # What other libraries ask for.
 
     def __reduce__(self) -> Any:
         """By reference with its file; in memory, with a copy of its own bytes only."""
@@ -6082,7 +6085,7 @@ class Absent(Format):
         raise reading.error(what, offset=0, check="magic", error_class=Unsupported)
 
 
-ABSENT: "List[Tuple[str, str, int, bytes]]" = []  # for Absent()
+ABSENT: "List[Tuple[str, str, int, bytes]]" = []
 
 
 def find_format(name: Any) -> Format:
@@ -13870,9 +13873,9 @@ PARTS: "Dict[str, List[str]]" = {
     "tools": ["[12a] other files", "[12b] repr and previews", "[13a] places", "[10g] other copies",
               "[9g] work", "[9h] equality", "[13b] explain", "[13c] verify", "[13d] convert",
               "[13e] diff", "[14a] page", "main", "composed", "iter_checksums", "option",
-              "dangling_link",
-              "metadata_values", "place_of", "write_all", "stat_or_none", "cbor_float",
-              "QUANT_SCHEME", "ZTensor.COMPONENT", "[9l] composites"],
+              "stat_source", "dangling_link", "place_of", "write_all", "stat_or_none",
+              "metadata_values", "cbor_float", "QUANT_SCHEME", "ZTensor.COMPONENT",
+              "[9l] composites"],
     "mag300": ["[10a] mag300"],
     "ztensor2": ["[9j] XXH3", "[10b] ztensor2", "[9l] composites", "hash_blocks", "cbor_float"],
     WHOLE: ["[14b] vendor", "[14c] stand-ins"]}
@@ -13886,8 +13889,8 @@ CALLS = {
         get close ndim size itemsize nbytes offset attrs custom strides raw data zero_copy tobytes
         tolist item flat contiguous astype todense components scheme scales dequantize""",
     "save": "save dumps tensor", "tools": " ".join(__all__)}
-# A part, words that offer it, and what a copy without it says instead. PARTIAL: what only
-# formats have whose index is in front of the data.
+# A part or a format, words that offer it, and what a copy without it says instead. PARTIAL:
+# what only formats have whose index is in front of the data.
 PARTIAL = "partial"
 OFFERS = (
     ("tools", "`verify`: raise the first error that verify() finds.", ""),
@@ -13897,6 +13900,8 @@ OFFERS = (
     ("tools", ".todense() or convert(dense=True)", ".todense()"),
     ("tools", "; verify() notes its error", ""),
     ("tools", "# for explain()", ""),
+    ("burnrecord", ", `.others`: what else it holds, by name (bytes of no tensor, in a record "
+     "of Burn)", ""),
     ("digests", "; damaged bytes of a source are a FormatError", ""),
     ("access", "are kept, and so are owner, group and mode where the system allows it;",
      "are kept, but neither owner nor group;"),
@@ -14201,6 +14206,7 @@ def make_copy(text: str, pieces: "List[Piece]", formats: "List[Format]",
         at, magic = MARKS.get(fmt.NAME) or (0, b"".join(fmt.MAGICS[:1]))
         if magic:
             rows += f"    ({fmt.NAME!r}, {fmt.FAMILY!r}, {at}, {magic!r}),\n"
+        absent.append(fmt.NAME)
     # 2 all that these use, and nothing else
     kept = find_kept(pieces, wanted, absent)
     text = cut_text(text, pieces, kept, wanted)
@@ -14248,8 +14254,9 @@ def describe_copy(text: str, formats: "List[Format]", parts: "List[str]") -> str
     text = re.sub("\n\n +# .*(?=\n\n\n)", "", text)  # said of what is gone
     text = re.sub(r"(?m)^(class .*:\n)\n", r"\1", text)
     text = re.sub(r"(?m)^# == .*\n+|^(# -- .*?) -+$", r"\1", text)
-    # Names for annotations that it does not use.
-    for line in re.findall(r"(?m)^    (?:from \w+ import .*|\w+ = [A-Z]\w+\[.*)\n", text):
+    # Names for annotations that it does not use; they are made of those before.
+    pattern = r"(?m)^    (?:from \w+ import .*|\w+ = [A-Z]\w+\[.*)\n"
+    for line in reversed(re.findall(pattern, text)):
         names = line.partition("import ")[2] or line.partition("=")[0]
         rest = text.replace(line, "", 1)
         uses = "|".join(re.findall(r"\w+", names))
@@ -14372,6 +14379,10 @@ def plain_open_stream(source: Any) -> "Buffer":
     return Buffer(stream.read(0, stream.nbytes), True)
 
 
+def plain_stat_source(path: str) -> "os.stat_result":
+    return os.stat(path)
+
+
 def plain_dangling_link(path: str) -> str:
     return ""
 
@@ -14431,8 +14442,7 @@ def plain_gather(view: memoryview, first: int, shape: Shape, strides: Shape,
             row, index = divmod(row, count)
             at += index * stride
         if BOARD or step < itemsize:
-            places = range(at, at + n * step, step)
-            yield b"".join([bytes(view[i:i + itemsize]) for i in places])
+            yield b"".join([bytes(view[i:i + itemsize]) for i in range(at, at + n * step, step)])
             continue
         out = bytearray(n * itemsize)
         for i in range(itemsize):
