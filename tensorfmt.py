@@ -4482,6 +4482,30 @@ FORMATS += (Mag(),)
 # -- [7b] ztensor ------------------------------------------------------------------------
 
 
+def iter_digests(tensor: Tensor, key: str) -> "Iterator[Tuple[str, Tensor, str]]":
+    """Yield (label, Tensor, digest) of what a tensor stores, where attrs have one."""
+    for role, part in tensor.stored_parts().items():
+        digest = part.attrs.get(key)
+        if digest is None:
+            continue
+        label = ""
+        if role:
+            label = role + ": "
+        yield label, part, digest
+
+
+def iter_maps(value: Any) -> "Iterator[Facts]":
+    """Yield the maps in a value, of any depth."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if type(value) is Map:
+            yield value
+            waiting += reversed(list(value.values()))
+        elif type(value) is list:
+            waiting += reversed(value)
+
+
 def has_wide_int(value: Any) -> bool:
     """Return whether the real library cannot read an integer in a value."""
     if isinstance(value, dict):
@@ -4684,6 +4708,25 @@ class ZTensor(Format):
                 custom[key] = value
         return attrs, custom
 
+    def find_parts(self, tensor: Tensor, fields: Facts, end: int) -> "Dict[str, Tensor]":
+        """Return what maps in these fields, of any depth, place before `end`, by role."""
+        parts = Map()
+        for key, value in fields.items():
+            for fact in iter_maps(value):
+                if not self.COMPONENT.fits(fact):
+                    continue
+                start = fact["offset"]
+                nbytes = fact["size"]
+                if blob_problem(start, nbytes, self.ALIGN, end):
+                    continue
+                role = truncate(str(key), TRAIL_WIDTH)
+                if role in parts:
+                    role += f"[{len(parts)}]"
+                parts[role] = Tensor(role, None, (), tensor.source, start, nbytes,
+                                     unreadable=tensor.unreadable, attrs=fact,
+                                     format=self.NAME)
+        return parts
+
     def open_sparse(self, blob: Tensor, end: int) -> Tensor:
         """Return the sparse tensor of an entry with this blob."""
         def open_parts(decode: bool) -> TensorMap:
@@ -4820,7 +4863,7 @@ class ZTensor(Format):
         # Where something is wrong with one component, the others are not known as its
         # parts.
         known = tensor.stored_parts()
-        parts = find_parts(self, tensor, tensor.attrs, tensor.source.nbytes)
+        parts = self.find_parts(tensor, tensor.attrs, tensor.source.nbytes)
         for role, part in parts.items():
             if role not in known and "checksum" in part.attrs:
                 yield role + ": ", part, part.attrs["checksum"]
@@ -6312,10 +6355,6 @@ def tensor_of_buffer(data: Any, dtype: Any) -> Tensor:
 
 # -- [8c] save ---------------------------------------------------------------------------
 
-PROTECTED = "; what may not be written is not replaced: chmod u+w, or save under another name"
-NOT_BESIDE = ("; no file can be made beside it or renamed over it: save in another folder, then "
-              "copy that file here")
-MAPPED = " (mapped? close() the File, drop its views, or load with mmap=False)"
 
 
 def in_order(items: Any, file: "Optional[File]") -> Any:
@@ -6524,7 +6563,7 @@ def write_out(target: Any, blocks: Blocks, items: "Optional[Items]" = None) -> i
     """Write to a path or a stream; return the bytes. `items`: what is read meanwhile."""
     items = items or []
     if hasattr(target, "write"):
-        check_target(target, stream_about(target), items)
+        check_target(target, None, items)
         return write_all(target, blocks)
     path = path_of(target)
     if os.path.basename(path) in ("", ".", ".."):  # a path that realpath() shortens
@@ -6570,65 +6609,6 @@ def write_all(stream: Any, blocks: Blocks, target: Any = None) -> int:
                 raise OSError("the target is full")
             block = memoryview(block)[count:] if count < len(block) else b""
     return total
-
-
-def write_beside(path: str, blocks: Blocks, target: str,
-                 old: "Optional[os.stat_result]") -> int:
-    """Write a file beside the path, then rename it over it; errors name the target.
-
-    `old`: what os.stat() says of the file that is there.
-    """
-    folder, name = os.path.split(path)
-    # Random: what has the name is ours, also if Ctrl-C comes before `stream =`.
-    temporary = os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}.tmp")
-    mode = 0o666
-    stream: Any = None
-    advice: "Optional[str]" = ""  # behind a refusal; None: errors are those of the blocks
-    try:
-        if old is not None:
-            advice = PROTECTED
-            check_writable(path, old)
-            mode = narrowed(old.st_mode)  # nobody may read what the target does not let him
-            advice = NOT_BESIDE
-        stream = open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode))
-        advice = ""
-        if old is not None:
-            keep_access(stream.fileno(), path, old)
-        advice = None
-        total = write_all(stream, blocks, target)
-        advice = ""
-        stream.flush()
-        is_done("fsync", stream.fileno())
-        stream.close()
-        advice = NOT_BESIDE
-        if os.name == "nt":
-            advice = MAPPED
-        getattr(os, "replace", os.rename)(temporary, path)
-    except BaseException as error:
-        remove_failed(stream, temporary)
-        if isinstance(error, OSError) and advice is not None:
-            text = error.strerror or str(error)
-            if is_refused(error):
-                text += advice
-            if not os.path.isdir(folder):
-                text = f"there is no folder {safe_str(folder)}"
-            raise OSError(error.errno, text, target)
-        raise
-    return total
-
-
-def remove_failed(stream: Any, temporary: str) -> None:
-    """Close and remove a file that could not be written, as far as it is there."""
-    try:
-        if stream is not None:
-            stream.close()
-    except OSError:  # the disk is still full
-        pass
-    finally:  # also where a second interrupt comes
-        try:
-            os.remove(temporary)
-        except OSError:  # it was renamed, or never made
-            pass
 
 
 # == II more formats and numbers =========================================================
@@ -8163,18 +8143,6 @@ def compare_digest(blocks: "Iterable[Any]", stored: str,
     return "FAIL", f"{algorithm}: the bytes give {found}, the file says {stored}"
 
 
-def iter_digests(tensor: Tensor, key: str) -> "Iterator[Tuple[str, Tensor, str]]":
-    """Yield (label, Tensor, digest) of what a tensor stores, where attrs have one."""
-    for role, part in tensor.stored_parts().items():
-        digest = part.attrs.get(key)
-        if digest is None:
-            continue
-        label = ""
-        if role:
-            label = role + ": "
-        yield label, part, digest
-
-
 def iter_checksums(fmt: Format, tensor: Tensor,
                    seen: "Set[Any]") -> "Iterator[Tuple[str, Tensor, Any]]":
     """Yield (label, Tensor, digest) of the checksums of a tensor; inner ones once.
@@ -8228,7 +8196,7 @@ def with_parts(fmt: ZTensor, tensor: Tensor, end: int) -> Tensor:
     """Return a tensor that is not known here with the parts that its fields place."""
     fields = Map(tensor.attrs.items())
     fields.update(tensor.custom)
-    places = find_parts(fmt, tensor, fields, end)
+    places = fmt.find_parts(tensor, fields, end)
     if not places:
         return tensor
     whole = Composite(tensor.name, tensor.dtype, tensor.shape, tensor.source,
@@ -8238,39 +8206,6 @@ def with_parts(fmt: ZTensor, tensor: Tensor, end: int) -> Tensor:
     whole.parts = Map([("", tensor)])
     whole.parts.update(places)
     return whole
-
-
-def find_parts(fmt: ZTensor, tensor: Tensor, fields: Facts,
-               end: int) -> "Dict[str, Tensor]":
-    """Return what maps in these fields, of any depth, place before `end`, by role."""
-    parts = Map()
-    for key, value in fields.items():
-        for fact in iter_maps(value):
-            if not fmt.COMPONENT.fits(fact):
-                continue
-            start = fact["offset"]
-            nbytes = fact["size"]
-            if blob_problem(start, nbytes, fmt.ALIGN, end):
-                continue
-            role = truncate(str(key), TRAIL_WIDTH)
-            if role in parts:
-                role += f"[{len(parts)}]"
-            parts[role] = Tensor(role, None, (), tensor.source, start, nbytes,
-                                 unreadable=tensor.unreadable, attrs=fact,
-                                 format=fmt.NAME)
-    return parts
-
-
-def iter_maps(value: Any) -> "Iterator[Facts]":
-    """Yield the maps in a value, of any depth."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if type(value) is Map:
-            yield value
-            waiting += reversed(list(value.values()))
-        elif type(value) is list:
-            waiting += reversed(value)
 
 
 def places_other_bytes(tensor: Tensor) -> bool:
@@ -8311,6 +8246,10 @@ def has_offset(fact: Facts) -> bool:
 
 REFUSALS = ("EPERM", "EACCES", "EROFS", "EINVAL", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EBUSY",
             "EXDEV", "ETXTBSY", "ENODATA")
+PROTECTED = "; what may not be written is not replaced: chmod u+w, or save under another name"
+NOT_BESIDE = ("; no file can be made beside it or renamed over it: save in another folder, then "
+              "copy that file here")
+MAPPED = " (mapped? close() the File, drop its views, or load with mmap=False)"
 ACCESS_LIST = "system.posix_acl_access"  # where Linux keeps it
 
 
@@ -8345,6 +8284,8 @@ def check_target(target: Any, about: "Optional[os.stat_result]", items: Items) -
 
     That is the stream `target`, or the file of which os.stat() says `about`.
     """
+    if target is not None:
+        about = stream_about(target)
     sources: "Set[Buffer]" = set()
     for _, tensor in items:
         if type(tensor) is not Tensor:
@@ -8462,6 +8403,65 @@ def keep_access(file: int, path: str, old: "os.stat_result") -> None:
             mode &= 0o700
     if mode != new.st_mode & 0o777:  # it lacks the bits that the umask took, say
         is_done("fchmod", file, mode)
+
+
+def write_beside(path: str, blocks: Blocks, target: str,
+                 old: "Optional[os.stat_result]") -> int:
+    """Write a file beside the path, then rename it over it; errors name the target.
+
+    `old`: what os.stat() says of the file that is there.
+    """
+    folder, name = os.path.split(path)
+    # Random: what has the name is ours, also if Ctrl-C comes before `stream =`.
+    temporary = os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}.tmp")
+    mode = 0o666
+    stream: Any = None
+    advice: "Optional[str]" = ""  # behind a refusal; None: errors are those of the blocks
+    try:
+        if old is not None:
+            advice = PROTECTED
+            check_writable(path, old)
+            mode = narrowed(old.st_mode)  # nobody may read what the target does not let him
+            advice = NOT_BESIDE
+        stream = open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode))
+        advice = ""
+        if old is not None:
+            keep_access(stream.fileno(), path, old)
+        advice = None
+        total = write_all(stream, blocks, target)
+        advice = ""
+        stream.flush()
+        is_done("fsync", stream.fileno())
+        stream.close()
+        advice = NOT_BESIDE
+        if os.name == "nt":
+            advice = MAPPED
+        getattr(os, "replace", os.rename)(temporary, path)
+    except BaseException as error:
+        remove_failed(stream, temporary)
+        if isinstance(error, OSError) and advice is not None:
+            text = error.strerror or str(error)
+            if is_refused(error):
+                text += advice
+            if not os.path.isdir(folder):
+                text = f"there is no folder {safe_str(folder)}"
+            raise OSError(error.errno, text, target)
+        raise
+    return total
+
+
+def remove_failed(stream: Any, temporary: str) -> None:
+    """Close and remove a file that could not be written, as far as it is there."""
+    try:
+        if stream is not None:
+            stream.close()
+    except OSError:  # the disk is still full
+        pass
+    finally:  # also where a second interrupt comes
+        try:
+            os.remove(temporary)
+        except OSError:  # it was renamed, or never made
+            pass
 
 
 # -- [10a] mag300 ------------------------------------------------------------------------
