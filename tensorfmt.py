@@ -13535,6 +13535,7 @@ tr:target{background:light-dark(#fff2ad,#3b3516)}
 .at,.hex,th{white-space:pre}
 .hex span{background:var(--t)}
 .hex i,.at{color:var(--dim);font-style:normal}
+td i:empty::after,.banner i:empty::after{content:"\\200b"}
 .name{padding-left:calc(var(--d)*1.2em)}
 .fault .name{color:var(--c);font-weight:700}
 @media(max-width:1000px){body{padding:0 .75rem 4rem}pre,td{font-size:12px}
@@ -13693,13 +13694,14 @@ def page_key(found: Explained) -> str:
 def with_breaks(text: str) -> str:
     """Return escaped text with the places where a long name may be broken.
 
-    They are behind a dot or `/`, and behind `_` where more than 24 letters are between.
+    They are behind a dot or `/`, and behind `_` where more than 24 letters are between. A place is
+    an empty <i>, which the style fills with a space of no width: who copies a name has no space.
     """
     import re
 
     def break_long(found: Any) -> str:
-        return str(found.group()).replace("_", "_<wbr>")
-    text = re.sub(r"([./])(?=[A-Za-z_])", r"\1<wbr>", text)
+        return str(found.group()).replace("_", "_<i></i>")
+    text = re.sub(r"([./])(?=[A-Za-z_])", r"\1<i></i>", text)
     return re.sub(r"[^\s<>./]{25,}", break_long, text)
 
 
