@@ -140,7 +140,7 @@ Sources: the specifications of the five formats, MessagePack and FlatBuffers; RF
 3720 (CRC-32C); files of the real writers (magnetron 0.1.2-0.2.2, ztensor 0.1.0-0.1.4 and
 2.0.0-2.1.2, primitiv 0.3.1 and 0.4.0, burn-store 0.19-0.21, tensorbuffers 7190fc4 and 2422de1).
 """
-__version__ = "0.5.0.dev0"
+__version__ = "0.5.0"
 __all__ = [
     "load", "save", "dumps", "tensor", "detect", "convert", "verify", "explain", "diff",
     "File", "Tensor", "FormatError", "Unsupported", "FORMATS",
