@@ -141,9 +141,9 @@ class CommandTest(Commands):
             self.assertEqual(words.replace(" ", ""), "".join(keys))
         self.assertEqual(found, tensorfmt.json_ready(tensorfmt.diff(*line.split()[1:]).facts()))
 
-    @unittest.skipIf(sys.version_info >= (3, 8), "copies are made")
     def test_an_old_python(self):
-        self.expect("vendor x.py --with load", 1, "takes Python 3.8")
+        with Changed(sys, "version_info", (3, 7)):
+            self.expect("vendor x.py --with load", 1, "takes Python 3.8")
 
     def test_large_numbers(self):
         self.assertEqual([tensorfmt.rounded(n) for n in (999999, 514800000, 10**9)],
