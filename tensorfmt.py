@@ -11491,8 +11491,6 @@ def data_fields(reading: Recorder) -> "List[Field]":
     """Return the fields of the bytes of tensors, by offset."""
     fields = []
     for tensor in reading.tensors.values():
-        if tensor.source is not reading.source:
-            continue
         name = truncate(tensor.name, TRAIL_WIDTH)
         for start, nbytes, role in tensor.ranges():
             label = f"data {name}.{role}" if role else f"data {name}"
@@ -11866,9 +11864,6 @@ class Rest(Buffer):
 
     def view(self, offset: int, nbytes: int) -> Any:
         return self.source.view(self.start + offset, nbytes)
-
-    def read(self, offset: int, nbytes: int) -> bytes:
-        return self.source.read(self.start + offset, nbytes)
 
 
 def check_beginning(report: Report, source: "Buffer", watch: Watch) -> None:
@@ -15487,9 +15482,6 @@ def show_small_file(fmt: Format, folder: str) -> None:
     if fmt.READ_ONLY:
         print(f"== {fmt.TITLE} is left out: it is only read\n")
         return
-    if not items:
-        print(f"== {fmt.TITLE} is left out: it holds other names or types\n")
-        return
     name = "demo" + fmt.SUFFIXES[0]
     path = os.path.join(folder, name)
     save(path, items, format=fmt.NAME)
@@ -15548,8 +15540,8 @@ def parse_number(text: str) -> int:
 
 
 PATTERNS = {"action": "append", "help": "name or shell pattern"}
-PAIRS = {"action": "append", "default": [], "type": parse_pair}
 WORDS = {"action": "append", "default": []}
+PAIRS = dict(WORDS, type=parse_pair)
 STDIN = "`-` is standard input"
 # An argument and what help calls it: its help, or what add_argument() takes.
 OPTIONS: "Dict[str, Any]" = {
@@ -15591,7 +15583,7 @@ OPTIONS: "Dict[str, Any]" = {
         PAIRS, type=parse_setting, help="option of TO's format, see `formats NAME`"),
     "--format NAME": "format of TO, instead of its suffix",
     "--cast DTYPE,OLD=NEW,...": dict(
-        PAIRS, type=str, help="DTYPE for what TO cannot hold, NEW for each OLD"),
+        WORDS, help="DTYPE for what TO cannot hold, NEW for each OLD"),
     "--rename OLD=NEW": dict(PAIRS, help="names, or patterns with one `*`: 'model.*=*'"),
     "--meta KEY=TEXT": dict(PAIRS, help="metadata to set; KEY= removes"),
     "--metadata": {"choices": ["text"], "help": "numbers in metadata as text where only that fits"},
@@ -15769,25 +15761,22 @@ class Output:
 
     def put(self, data: "Union[str, bytes]") -> "Optional[int]":
         """Write at once, wherever the line of the progress is."""
-        if self.stream is None:
-            return len(data)
-        try:
-            return self.stream.write(data)
-        except OSError as error:
-            self.give_up(error)
-            return None
+        return self.call("write", data)
 
     def flush(self) -> None:
-        try:
-            if self.stream is not None:
-                self.stream.flush()
-        except OSError as error:
-            self.give_up(error)
+        self.call("flush")
 
-    def give_up(self, error: OSError) -> None:
-        self.drop()
-        if self.is_needed:
-            raise NoOutput(error)
+    def call(self, name: str, *args: Any) -> "Optional[int]":
+        """Call a method of the stream; None where there is no stream, or none any more."""
+        if self.stream is None:
+            return None
+        try:
+            return getattr(self.stream, name)(*args)
+        except OSError as error:
+            self.drop()
+            if self.is_needed:
+                raise NoOutput(error)
+            return None
 
     def drop(self) -> None:
         """Let what is left go nowhere: the flush at the exit must not fail, or wait."""
