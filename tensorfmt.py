@@ -13218,15 +13218,16 @@ def diff(a: "Union[Source, File]", b: "Union[Source, File]", *, rtol: float = 0.
          atol: float = 0.0, only: "Union[None, str, Iterable[str]]" = None,
          exclude: "Union[None, str, Iterable[str]]" = None,
          rename: "Union[None, Mapping[str, str], Callable[[str], str]]" = None,
-         any_dtype: bool = False, mmap: bool = True, watch: Watch = None) -> Diff:
+         any_dtype: bool = False, mmap: bool = True, partial: bool = False,
+         watch: Watch = None) -> Diff:
     """Return what differs between two sources or Files, of any formats: a Diff.
 
     Values are the same where |x - y| <= atol + rtol * |y|, or both are NaN, or the same
     infinity; with rtol and atol 0 other bits (-0.0, NaN) are a difference, too. Custom
     attributes are compared, those of formats are not. `rename`: names of `a`, as in
     convert(); `only`, `exclude`: tensors, by the new names. `any_dtype`: the same values
-    of another dtype are no difference. `mmap`: as in load(). `watch`(verb, done, total)
-    is called now and then: "comparing", bytes done, bytes in all.
+    of another dtype are no difference. `mmap`, `partial`: as in load(). `watch`(verb,
+    done, total) is called now and then: "comparing", bytes done, bytes in all.
 
     >>> one, two = [dumps({"w": [x, 2.0]}, format="ztensor") for x in (1.0, 1.5)]
     >>> diff(one, two)
@@ -13243,18 +13244,21 @@ def diff(a: "Union[Source, File]", b: "Union[Source, File]", *, rtol: float = 0.
         for source in (a, b):
             file = own_file(source)
             if file is None:
-                file = load(source, mmap=mmap)  # type: ignore[arg-type]
+                file = load(source, mmap=mmap, partial=partial)  # type: ignore[arg-type]
                 opened.append(file)
             files.append(file)
         one, two = files
         for file in files:
             if only is None and file.shards is not None:
                 file.check_listed()
-        renamed = rename_all(list(one), rename)
+        lost, others_lost = [file.attrs.get("missing", []) for file in files]
+        renamed = rename_all(list(one) + lost, rename)
         old_names = Map([(new, old) for old, new in renamed.items()])
-        names = select_names(Map.fromkeys(list(old_names) + list(two)), only, exclude)
+        known = Map.fromkeys(list(old_names) + list(two) + others_lost)
+        names = select_names(known, only, exclude)
         found = Diff(one, two, len(names))
-        items = Map([(name, one[old_names[name]]) for name in names if name in old_names])
+        items = Map([(name, one[old_names[name]]) for name in names
+                     if old_names.get(name) in one])
         others = Map([(name, two[name]) for name in names if name in two])
         diff_tensors(found, items, others, names, rtol, atol, any_dtype, watch)
         add_facts(found, one, two)
@@ -13275,7 +13279,10 @@ def diff_tensors(found: Diff, a: TensorMap, b: TensorMap, names: "List[str]", rt
             total += a[name].nbytes
     meter = Meter(watch, "comparing", total)
     for name in names:
-        if name not in b:
+        if name not in a and name not in b:
+            changes = ["not known to be the same: whole in neither"]
+            found.add("~", "tensor", name, {"changes": changes})
+        elif name not in b:
             found.add("-", "tensor", name, {"changes": [type_and_shape(a[name])]})
         elif name not in a:
             found.add("+", "tensor", name, {"changes": [type_and_shape(b[name])]})
@@ -15606,8 +15613,8 @@ COMMANDS = (
      "source target --format --cast --only --exclude --rename --meta --metadata --dense --drop "
      "--partial --set --no-mmap --max-copies --json"),
     (show_diff, "compare two files tensor by tensor, whatever their formats",
-     "a b --rtol --atol --any-dtype --only --exclude --rename --limit --no-mmap --max-copies "
-     "--json"),
+     "a b --rtol --atol --any-dtype --only --exclude --rename --limit --partial --no-mmap "
+     "--max-copies --json"),
     (show_formats, "list the formats and what each can hold; of one, or of cbor, its layout",
      "name --json"),
     (show_demo, "write, read and explain one small file of each format", "folder"),
