@@ -11589,6 +11589,11 @@ FACT_PAIRS = read_table(r"""
     b"ab"                   "ab"
     18446744073709551616    18446744073709551617
     1e999                   "inf"
+    9007199254740993        9007199254740992.0
+    1                       "1"
+    b"1"                    "1"
+    True                    "True"
+    b""                     ""
     -1e999                  1e999
     1                       True
     0                       False
@@ -11651,14 +11656,14 @@ def with_scalar(value):
 # of those of FACT_PAIRS and the same in lists and maps.
 Holder = namedtuple("Holder", "format make kind count")
 FACT_HOLDERS = [
-    Holder("ztensor", with_field, "tensor", 72),
-    Holder("ztensor", with_attribute, "tensor", 63),
-    Holder("burnpack", with_dtype, "tensor", 72),
-    Holder("ztensor", with_metadata2, "metadata", 63),
-    Holder("mag", with_metadata300, "metadata", 57),
-    Holder("mag", with_metadata_of_mag, "metadata", 4),
+    Holder("ztensor", with_field, "tensor", 87),
+    Holder("ztensor", with_attribute, "tensor", 78),
+    Holder("burnpack", with_dtype, "tensor", 87),
+    Holder("ztensor", with_metadata2, "metadata", 78),
+    Holder("mag", with_metadata300, "metadata", 66),
+    Holder("mag", with_metadata_of_mag, "metadata", 5),
     Holder("primitiv", with_setting, "metadata", 4),
-    Holder("burnpack", with_scalar, "scalar", 72),
+    Holder("burnpack", with_scalar, "scalar", 87),
 ]
 Files = namedtuple("Files", "title one two")
 
