@@ -15493,12 +15493,13 @@ def show_small_file(fmt: Format, folder: str) -> None:
     path = os.path.join(folder, name)
     save(path, items, format=fmt.NAME)
     text = f"== {fmt.TITLE}: save({name!r}, {{...}})"
-    left = [word for word in wanted if word not in dict(items)]
+    saved = dict(items)
+    left = [word for word in wanted if word not in saved]
     if left:
         text += f", without {', '.join(left)}, which it cannot hold"
     print(text)
     with load(path, verify=True) as file:
-        if [pair for pair in file.items() if pair[1] != wanted[pair[0]]]:
+        if dict(file) != saved:
             raise FormatError(f"{safe_str(path)} does not come back as it was saved")
         found = Explained(file.source)
         found.rows = found.rows[:3]
@@ -15834,12 +15835,12 @@ def parse_arguments(argv: "Optional[List[str]]") -> "Namespace":
     args = make_parser().parse_args(words[:1] + options_first(words[1:]))
     args.words = words
     args.options = {}
-    for key in "mmap", "partial":
-        if hasattr(args, key):
-            args.options[key] = getattr(args, key)
     args.writes = None
-    for key in "target", "html", "out":
-        args.writes = getattr(args, key, None) or args.writes
+    for key, value in list(vars(args).items()):
+        if key in ("mmap", "partial"):
+            args.options[key] = value
+        elif key in ("target", "html", "out"):
+            args.writes = value or None
     return args
 
 
@@ -15897,7 +15898,8 @@ def call_command(args: "Namespace") -> int:
         return code
     finally:
         MAX_COPIES = usual
-        stop_progress(args.watch)
+        if args.watch is not None:
+            args.watch.stop()
 
 
 PIPES = (1, 12)  # pipes and sockets, in the upper bits of st_mode
@@ -15915,14 +15917,6 @@ def start_progress() -> "Optional[Progress]":
         out.progress = progress
     progress.start()
     return progress
-
-
-def stop_progress(progress: "Optional[Progress]") -> None:
-    outputs: "List[Any]" = [sys.stdout, sys.stderr]
-    if progress is not None:
-        for output in outputs:
-            output.progress = None
-        progress.stop()
 
 
 def run_command(argv: "Optional[List[str]]") -> int:

@@ -648,7 +648,7 @@ class TerminalTest(Commands):
             progress("reading", 1, 2)
             print("a row")
             progress("reading", 2, 2)
-            tensorfmt.stop_progress(progress)
+            progress.stop()
         self.assertIn("50%", err.getvalue())
         self.assertNotIn("100%", err.getvalue())
         self.assertEqual(err.getvalue()[-1:], "\r")
