@@ -4017,11 +4017,7 @@ def make_sparse(shape: "Optional[Shape]", parts: TensorMap, custom: "Optional[Fa
 
 
 def split_blob(sparse_format: str, shape: Shape, blob: Tensor) -> TensorMap:
-    """Return the little-endian components of a blob of sparsecsr or sparsecoo.
-
-    csr: indptr uint64 [rows + 1] | indices uint64 [nnz] | values [nnz]
-    coo: of each element the coordinates uint64 [rank] | value
-    """
+    """Return the little-endian components of a blob of sparsecsr or sparsecoo."""
     size = blob.check_readable()
     if blob.encoding == "raw" and blob.stored_nbytes % size:
         raise FormatError(f"{blob.stored_nbytes} bytes, expected elements of {size}")
@@ -4548,8 +4544,10 @@ class ZTensor(Format):
     Real maps are of indefinite length, real zstd frames without content size. Tensors of
     another layout, dtype or encoding are listed, with their bytes. Layout "sparse":
     sparse_format "csr" (indptr, indices) or "coo" (coords), each an inline array or a map
-    that places a blob; the entry's blob: the values. "sparsecsr", "sparsecoo" of the real
-    library: see split_blob().
+    that places a blob; the entry's blob: the values. Those of the real library have one blob:
+
+    "sparsecsr"  indptr u64[rows + 1] | indices u64[nnz] | values
+    "sparsecoo"  of each element the coordinates u64[rank] | value
 
     The real library refuses a file with layout "sparse", or with another layout, dtype or
     encoding than it knows, and it dies of a NUL in a name. With zstd, data_endianness has
@@ -15426,17 +15424,16 @@ def show_diff(args: "Namespace") -> bool:
     return bool(found)
 
 
-def find_codec(name: "Optional[str]") -> Any:
-    """Return the codec of that name if a format here has one, else None."""
-    for fmt in list(FORMATS) + list(GENERATIONS):
-        if fmt.CODEC and fmt.CODEC.WORD == name:
-            return fmt.CODEC
-    return None
+def list_codecs() -> "Dict[str, Any]":
+    """Return the codecs of the formats here, by name."""
+    codecs = [fmt.CODEC for fmt in FORMATS + GENERATIONS if fmt.CODEC]
+    return Map([(codec.WORD, codec) for codec in codecs])
 
 
 def show_formats(args: "Namespace") -> None:
-    codec = find_codec(args.name)
-    if codec:
+    codecs = list_codecs()
+    if args.name in codecs:
+        codec = codecs[args.name]
         text = doc_of(codec)
         if args.json:
             text = to_json([{"codec": codec.WORD, "title": codec.NAME, "layout": text}])
@@ -15444,7 +15441,10 @@ def show_formats(args: "Namespace") -> None:
         return
     formats = list(FORMATS)
     if args.name is not None:
-        formats = [find_format(args.name)]
+        try:
+            formats = [find_format(args.name)]
+        except ValueError as error:
+            raise ValueError(f"{error}; codecs: {', '.join(codecs)}")
     if args.json:
         print(to_json([{"format": fmt.NAME, "title": fmt.TITLE, "suffixes": fmt.SUFFIXES,
                         "dtypes": list(fmt.DTYPES), "holds": fmt.HOLDS, "save": fmt.OPTIONS}
