@@ -8197,10 +8197,7 @@ def with_parts(fmt: ZTensor, tensor: Tensor, end: int) -> Tensor:
     places = fmt.find_parts(tensor, fields, end)
     if not places:
         return tensor
-    whole = Composite(tensor.name, tensor.dtype, tensor.shape, tensor.source,
-                      tensor.start, tensor.stored_nbytes, None, tensor.byteorder,
-                      tensor.encoding, tensor.unreadable, tensor.attrs, tensor._custom,
-                      fmt.NAME)
+    whole = Composite(*[getattr(tensor, key) for key in ARGUMENTS])
     whole.parts = Map([("", tensor)])
     whole.parts.update(places)
     return whole
@@ -11365,8 +11362,7 @@ def read_fields(fmt: Format, reading: Recorder) -> Any:
     error: Any = None
     try:
         attrs, metadata = fmt.read(reading)
-        file = File(fmt, source, attrs, metadata, reading.tensors)
-        file.others = reading.others
+        file = fmt.make_file(reading, attrs, metadata)
     except FormatError as caught:
         error = caught
         complete(reading, [error])
@@ -11762,8 +11758,6 @@ def check_file(source: "Buffer", fmt: Format, deep: bool, watch: Watch = None) -
     fields, file, fault = read_fields(fmt, reading)
     complete(reading, errors)
     gaps = list_gaps(fields)
-    if file is not None and fmt.NAME == "shards":
-        file = ShardedFile(source, file.attrs, False)
     tensors = reading.tensors if file is None else file
     add_structure(report, errors, fault, tensors)
     check_beginning(report, source, watch)
@@ -13580,9 +13574,9 @@ class Explained:
 
 def shards_message(found: Explained) -> str:
     """Return where the tensors lie of which a file is the index; "" of other files."""
-    if found.file is None or found.fmt.NAME != "shards":
+    if found.file is None or found.file.shards is None:
         return ""
-    tensors = plural(len(found.file.attrs["weight_map"]), "tensor")
+    tensors = plural(len(found.file), "tensor")
     names = found.file.attrs["shards"]
     shards = plural(len(names), "file")
     return f"its {tensors} lie in {shards} beside it: explain {join_names(names)}"
