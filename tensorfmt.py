@@ -4718,7 +4718,7 @@ class ZTensor(Format):
                 if blob_problem(start, nbytes, self.ALIGN, end):
                     continue
                 role = truncate(str(key), TRAIL_WIDTH)
-                if role in parts:
+                while not role or role in parts:  # "" is the tensor itself
                     role += f"[{len(parts)}]"
                 parts[role] = Tensor(role, None, (), tensor.source, start, nbytes,
                                      unreadable=tensor.unreadable, attrs=fact,

@@ -9856,6 +9856,18 @@ class ChecksumTest(TestCase):
         self.assertTrue(diff(data, other))
         self.refuses(["layout 'deep' is not known"], dumps, load(data), format="ztensor")
 
+    def test_each_part_of_an_unknown_layout_is_compared(self):
+        """Whatever the fields are called that place it."""
+        place = {"offset": 64, "size": 16}
+        wrong = dict(place, checksum="crc32c:0x00000000")
+        for more in (
+                {"": place, "checksum": wrong["checksum"]},
+                {"": wrong},
+                {"x[2]": wrong, "x": [place, place]},
+                {"x[2]": place, "x": [place, wrong]}):
+            report = verify(ztensor_file(layout="tiled", **more))
+            self.assertEqual(len(report.errors), 1)
+
     def test_slow_hashes_have_one_budget(self):
         data = two_hashed()
         for most, left in (16, ""), (15, ", 1 checksum"), (7, ", 2 checksums"):
