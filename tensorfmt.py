@@ -8316,8 +8316,10 @@ def is_read_from(source: "Buffer", stream: Any, about: "Optional[os.stat_result]
     else:
         path, _, change = source.file_id  # of 0.4.0 only the time
         other = stat_or_none(path)
-        if isinstance(change, tuple) and change[1] != about.st_ino:  # another has its place now
-            return False
+        if isinstance(change, tuple):
+            # Another may have its place now, or it was renamed.
+            is_there = other is None or other.st_dev == about.st_dev
+            return is_there and change[1] == about.st_ino
     return other is not None and os.path.samestat(other, about)
 
 

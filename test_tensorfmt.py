@@ -5734,6 +5734,19 @@ class OwnSourceTest(FolderCase):
             self.check_refused(other, load(stream))
         self.assertEqual(read_file(self.path), self.data)
 
+    def test_a_file_of_another_name_since(self):
+        other = self.at("other.zt")
+        for mmap in True, False:
+            for put in [], ONE_TENSOR:  # nothing, or a file, has the old name
+                with load(self.path, mmap=mmap) as file:
+                    os.rename(self.path, other)
+                    if put:
+                        save(self.path, put)
+                    with open(other, "r+b") as stream:
+                        self.check_refused(stream, file)
+                self.assertEqual(read_file(other), self.data)
+                os.replace(other, self.path)
+
     @unittest.skipUnless(hasattr(os, "memfd_create"), "no files without a name")
     def test_a_file_without_a_name(self):
         number = os.memfd_create("without a name")
