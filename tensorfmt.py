@@ -65,11 +65,11 @@ Contents (the banners of the sections below; search for a number)
     [9e] pickles               a reference to a file, by path, size and time
     [9f] strided blocks        elements with gaps between them, large ones quickly
     [9g] work                  how much a file may make us do
-    [9h] equality              the same values, of the same types
-    [9i] JSON                  RFC 8259, by the standard library
-    [9j] XXH3                  XXH3-64, also by numpy
-    [9k] digests               whether stored bytes have the digests that a file says
-    [9l] composites            tensors of unknown layouts, with all their bytes
+    [9h] composites            tensors of unknown layouts, with all their bytes
+    [9i] equality              the same values, of the same types
+    [9j] JSON                  RFC 8259, by the standard library
+    [9k] XXH3                  XXH3-64, also by numpy
+    [9l] digests               whether stored bytes have the digests that a file says
     [9m] safe saving           damaged sources; who may do what with a file that is replaced
     [10a] mag300               snapshot 300: header + JSON + data
     [10b] ztensor2             as ztensor, but deterministic, with digests
@@ -7512,7 +7512,78 @@ class Meter:
         return self.over(without_gc(fmt.write)(items, *settings, **hashing))
 
 
-# -- [9h] equality -----------------------------------------------------------------------
+# -- [9h] composites ---------------------------------------------------------------------
+#
+# A tensor of a layout that is not known here, with the bytes that its fields place.
+
+
+class Composite(Tensor):
+    """A tensor of an unknown layout or type: its parts lie in the file, by role."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.parts: TensorMap = {}
+
+    def stored_parts(self) -> TensorMap:
+        return self.parts or {"": self}
+
+    def copy(self, **changes: Any) -> Tensor:
+        made: Any = super().copy(**changes)
+        made.parts = self.parts
+        return made
+
+    def __reduce__(self) -> Any:
+        made: Any = super().__reduce__()
+        return made + ((None, {"parts": self.parts}),)
+
+
+def with_parts(fmt: ZTensor, tensor: Tensor, end: int) -> Tensor:
+    """Return a tensor that is not known here with the parts that its fields place."""
+    fields = Map(tensor.attrs.items())
+    fields.update(tensor.custom)
+    places = fmt.find_parts(tensor, fields, end)
+    if not places:
+        return tensor
+    whole = Composite(*[getattr(tensor, key) for key in ARGUMENTS])
+    whole.parts = Map([("", tensor)])
+    whole.parts.update(places)
+    return whole
+
+
+def places_other_bytes(tensor: Tensor) -> bool:
+    """Return whether a tensor of an unknown layout may have bytes that are not known."""
+    parts = tensor.stored_parts()
+    # In zTensor 2 all bytes are of a part.
+    if "parts" in tensor.attrs:
+        return len(tensor.attrs["parts"]) > len(parts)
+    if tensor.attrs.get("layout", "dense") == "dense":
+        return False
+    known = set()
+    for part in parts.values():
+        known.add((part.attrs.get("offset"), part.attrs.get("size")))
+    for value in (tensor.custom, tensor.attrs):
+        for fact in iter_maps(value):
+            if not has_offset(fact):
+                continue
+            place = fact.get("offset"), fact.get("size")
+            if set(map(type, place)) != {int} or place not in known:
+                return True
+    return False
+
+
+def has_offset(fact: Facts) -> bool:
+    """Return whether a map may say where bytes are: by a key with "offset" in it."""
+    for key, value in fact.items():
+        if isinstance(key, str) and "offset" in key.lower():
+            numbers = value if isinstance(value, list) else [value]
+            if int in map(type, numbers):
+                return True
+    return False
+
+
+# -- [9i] equality -----------------------------------------------------------------------
 #
 # Tensors and facts are the same where values and types are: for `==` and for diff().
 
@@ -7676,7 +7747,7 @@ def regroup(blocks: Blocks, nbytes: int) -> Blocks:
     yield bytes(rest)
 
 
-# -- [9i] JSON ---------------------------------------------------------------------------
+# -- [9j] JSON ---------------------------------------------------------------------------
 
 
 class Json:
@@ -7846,7 +7917,7 @@ def json_problem(value: Any, depth: int) -> "Optional[str]":
     return f"JSON cannot hold {type(value).__name__}"
 
 
-# -- [9j] XXH3 ---------------------------------------------------------------------------
+# -- [9k] XXH3 ---------------------------------------------------------------------------
 #
 # XXH3-64 and XXH64 of Cyan4973/xxHash with the seed 0; constants are called as there.
 # XXH3: a stripe is 64 bytes, a block 16 stripes; from 241 bytes on they are added to 8
@@ -8098,7 +8169,7 @@ def xxh64_end(h: int, rest: bytes) -> int:
     return xxh64_avalanche(h)
 
 
-# -- [9k] digests ------------------------------------------------------------------------
+# -- [9l] digests ------------------------------------------------------------------------
 
 
 def hash_blocks(algorithm: str, blocks: "Iterable[Any]") -> str:
@@ -8161,77 +8232,6 @@ def place_of(part: Tensor) -> "Tuple[Any, ...]":
     """Return what two Tensors have in common that lie at one place, encoded alike."""
     return (id(part.source), part.start, part.stored_nbytes, part.encoding, part.decoded_nbytes,
             part.dtype)
-
-
-# -- [9l] composites ---------------------------------------------------------------------
-#
-# A tensor of a layout that is not known here, with the bytes that its fields place.
-
-
-class Composite(Tensor):
-    """A tensor of an unknown layout or type: its parts lie in the file, by role."""
-
-    __slots__ = ("parts",)
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.parts: TensorMap = {}
-
-    def stored_parts(self) -> TensorMap:
-        return self.parts or {"": self}
-
-    def copy(self, **changes: Any) -> Tensor:
-        made: Any = super().copy(**changes)
-        made.parts = self.parts
-        return made
-
-    def __reduce__(self) -> Any:
-        made: Any = super().__reduce__()
-        return made + ((None, {"parts": self.parts}),)
-
-
-def with_parts(fmt: ZTensor, tensor: Tensor, end: int) -> Tensor:
-    """Return a tensor that is not known here with the parts that its fields place."""
-    fields = Map(tensor.attrs.items())
-    fields.update(tensor.custom)
-    places = fmt.find_parts(tensor, fields, end)
-    if not places:
-        return tensor
-    whole = Composite(*[getattr(tensor, key) for key in ARGUMENTS])
-    whole.parts = Map([("", tensor)])
-    whole.parts.update(places)
-    return whole
-
-
-def places_other_bytes(tensor: Tensor) -> bool:
-    """Return whether a tensor of an unknown layout may have bytes that are not known."""
-    parts = tensor.stored_parts()
-    # In zTensor 2 all bytes are of a part.
-    if "parts" in tensor.attrs:
-        return len(tensor.attrs["parts"]) > len(parts)
-    if tensor.attrs.get("layout", "dense") == "dense":
-        return False
-    known = set()
-    for part in parts.values():
-        known.add((part.attrs.get("offset"), part.attrs.get("size")))
-    for value in (tensor.custom, tensor.attrs):
-        for fact in iter_maps(value):
-            if not has_offset(fact):
-                continue
-            place = fact.get("offset"), fact.get("size")
-            if set(map(type, place)) != {int} or place not in known:
-                return True
-    return False
-
-
-def has_offset(fact: Facts) -> bool:
-    """Return whether a map may say where bytes are: by a key with "offset" in it."""
-    for key, value in fact.items():
-        if isinstance(key, str) and "offset" in key.lower():
-            numbers = value if isinstance(value, list) else [value]
-            if int in map(type, numbers):
-                return True
-    return False
 
 
 # -- [9m] safe saving --------------------------------------------------------------------
@@ -13852,10 +13852,10 @@ PARTS: "Dict[str, List[str]]" = {
     "load": [],
     "fast": ["gather", "fold_crc32c", "read_array", "read_map", "read_rows", "without_gc"],
     "save": ["[10g] other copies", "[8b] values: tensor()", "[9g] work", "[8c] save",
-             "[9l] composites", "[9m] safe saving", "cbor_float", "fold_crc32c",
+             "[9h] composites", "[9m] safe saving", "cbor_float", "fold_crc32c",
              "ZTensor.COMPONENT"],
     "access": ["keep_access", "list_of_access"],
-    "digests": ["[9k] digests", "check_stored"],
+    "digests": ["[9l] digests", "check_stored"],
     "casts": ["[9a] float8", "[9b] casts", "Tensor.astype"],
     "zstd": ["[5e] zstd", "Tensor.decoded", "Tensor.iter_decoded"],
     "sparse": ["[6e] sparse", "ZTensor.open_sparse", "ZTensor.COMPONENT"],
@@ -13869,13 +13869,13 @@ PARTS: "Dict[str, List[str]]" = {
     "shards": ["[10f] shards", "is_json", "process_lock"],
     "streams": ["[9d] shared streams"],
     "tools": ["[12a] other files", "[12b] repr and previews", "[13a] places", "[10g] other copies",
-              "[9g] work", "[9h] equality", "[13b] explain", "[13c] verify", "[13d] convert",
+              "[9g] work", "[9i] equality", "[13b] explain", "[13c] verify", "[13d] convert",
               "[13e] diff", "[14a] page", "main", "composed", "iter_checksums", "option",
               "stat_source", "dangling_link", "place_of", "write_all", "stat_or_none",
               "metadata_values", "cbor_float", "QUANT_SCHEME", "ZTensor.COMPONENT",
-              "[9l] composites"],
+              "[9h] composites"],
     "mag300": ["[10a] mag300"],
-    "ztensor2": ["[9j] XXH3", "[10b] ztensor2", "[9l] composites", "hash_blocks", "cbor_float"],
+    "ztensor2": ["[9k] XXH3", "[10b] ztensor2", "[9h] composites", "hash_blocks", "cbor_float"],
     WHOLE: ["[14b] vendor", "[14c] stand-ins"]}
 # What needs a part, whatever part its section is of.
 NEEDS = {"check_shards": "shards", "check_neighbours": "shards", "check_shard": "shards",
