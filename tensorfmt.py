@@ -7646,8 +7646,7 @@ def is_equal(a: "Tensor", b: "Tensor") -> bool:
 
 def has_same_values(a: "Tensor", b: "Tensor") -> bool:
     """Return whether two tensors of one dtype and shape have the same bytes, as known."""
-    if a.encoding != "raw" or b.encoding != "raw":
-        check_work([(a.name, a), (b.name, b)])
+    check_work([(a.name, a), (b.name, b)])
     if a.unreadable is None and b.unreadable is None and a.itemsize is not None:
         try:
             return has_same_bytes(a, b)
@@ -10490,8 +10489,6 @@ def preview(item: "Tensor", edge: int = SHOWN) -> str:
         edge = min(edge, most)
     if not item.shape:
         values = item.item()
-    elif item.encoding == "raw":
-        values = edge_values(item, edge)
     else:
         values = edge_values(item.decoded(), edge)
     widths = [0]
@@ -12195,7 +12192,7 @@ def list_checks(file: File) -> "List[Check]":
             work = work_besides(tensor)
         elif file.fmt.has_odd_bytes(tensor):
             work = work_of_part(tensor)
-        elif tensor.encoding != "raw" and is_checkable(tensor):
+        elif is_checkable(tensor):
             # Only whether it can be decoded is to be checked; its hash tells that, too.
             if place_of(tensor) in hashed:
                 continue
@@ -12205,7 +12202,7 @@ def list_checks(file: File) -> "List[Check]":
 
 
 def is_checkable(tensor: Tensor) -> bool:
-    """Return whether it can be decoded to a number of bytes that is known."""
+    """Return whether it is encoded, and can be decoded to a number of bytes that is known."""
     return tensor.is_decodable() and tensor.decoded_nbytes is not None
 
 
@@ -12327,7 +12324,7 @@ def check_values(fmt: Format, tensor: Tensor, meter: Meter, decoded: "Set[Any]")
     if tensor.is_sparse:
         parts = list(tensor.components.values())
     for part in parts:
-        if part.encoding != "raw" and is_checkable(part) and place_of(part) not in decoded:
+        if is_checkable(part) and place_of(part) not in decoded:
             # What cannot be decoded raises.
             for _ in meter.over(part.iter_decoded()):
                 pass
