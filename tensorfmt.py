@@ -12611,7 +12611,7 @@ class Conversion:
                 known[old] = shown
         elif remedy == "exclude":
             shown = "NAME"
-            self.needed.setdefault("exclude", []).append(value)
+            self.needed.setdefault("exclude", []).append(name)
         elif remedy == "rename":
             shown = "OLD=NEW"
             self.needed.setdefault("rename", {})[name] = value
@@ -12724,7 +12724,7 @@ class Conversion:
 
     def fit_tensor(self, name: str, item: Tensor) -> Tensor:
         """Return a tensor as the target can hold it, dense or cast; note both."""
-        item = stored = self.fit_custom(name, item)
+        item = self.fit_custom(name, item)
         new = wanted_dtype(self.fmt, item, self.table)
         is_copied = new == item.dtype
         if item.is_sparse and not self.fmt.SPARSE:
@@ -12739,26 +12739,27 @@ class Conversion:
             except FormatError:
                 raise
             except ValueError as error:
-                self.refuse_dtype(name, stored, f"cast to {new}: {error}")
+                self.refuse_dtype(name, f"cast to {new}: {error}")
                 return item
         if is_copied:
             self.summary.copied.append(name)
         for why in self.fmt.tensor_problems(item):
             if why == item.unreadable or why.startswith(f"{item.dtype} ("):
-                self.refuse_dtype(name, stored, why)
+                self.refuse_dtype(name, why)
             else:
-                self.refuse("tensor", name, why, "exclude", name)
+                self.refuse("tensor", name, why, "exclude")
         return item
 
-    def refuse_dtype(self, name: str, item: Tensor, why: str) -> None:
+    def refuse_dtype(self, name: str, why: str) -> None:
         """Note why the target cannot hold the dtype of a tensor, and in which it can."""
+        item = self.file[name]
         new = self.fitting_dtype(item)
         if why != item.unreadable:  # after its `;` it names what helps in save()
             why = why.partition("; ")[0]
         if new:
             self.refuse("tensor", name, why, "cast", (item.dtype, new))
         else:
-            self.refuse("tensor", name, why, "exclude", name)
+            self.refuse("tensor", name, why, "exclude")
 
     def fitting_dtype(self, item: Tensor) -> str:
         """Return the dtype of the target that holds the values best, or ""."""
@@ -12787,7 +12788,7 @@ class Conversion:
             if new in INT_RANGE and not cast_is_exact(old, new):
                 why = why_misfit(values, new)
                 if why:
-                    self.refuse_dtype(name, self.file[name], f"cast to {new}: {why}")
+                    self.refuse_dtype(name, f"cast to {new}: {why}")
 
     def planned(self, item: Tensor) -> Tensor:
         """Return a tensor with the dtype that it gets."""
@@ -12831,7 +12832,7 @@ class Conversion:
                 except FormatError:
                     raise
                 except ValueError as error:  # an integer that does not fit
-                    self.refuse_dtype(name, self.file[name], f"cast to {new}: {error}")
+                    self.refuse_dtype(name, f"cast to {new}: {error}")
                     continue
                 exact = exact and same
                 if infinite or nan:
@@ -12908,7 +12909,7 @@ class Conversion:
         """Note why the target cannot hold a name, and one that it can."""
         new = self.free_name(name)
         if self.fmt.name_problem(new) or "=" in name or name and safe_str(name) != name:
-            self.refuse("tensor", name, why, "exclude", name)
+            self.refuse("tensor", name, why, "exclude")
         else:
             self.refuse("tensor", name, why, "rename", new)
             self.taken.add(new)
@@ -12938,7 +12939,7 @@ class Conversion:
                 self.fmt.write([pair], {}, self.attrs, self.options)
                 self.refuse_name(name, why)
             except ValueError:
-                self.refuse("tensor", name, why, "exclude", name)
+                self.refuse("tensor", name, why, "exclude")
 
     def note_format(self, fitting: Facts) -> None:
         """Note where the metadata `format` is missing that programs ask safetensors for."""
