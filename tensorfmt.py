@@ -14605,12 +14605,29 @@ def terminal_width() -> "Optional[int]":
     return get_terminal_size().columns or 80
 
 
+def text_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes: Chinese letters two, marks none."""
+    if len(text.encode("utf-8", "replace")) == len(text):
+        return len(text)
+    from unicodedata import category, east_asian_width
+    width = 0
+    for letter in text:
+        if east_asian_width(letter) in "WF":
+            width += 2
+        elif category(letter) not in ("Mn", "Me"):
+            width += 1
+    return width
+
+
 def cut_middle(text: str, width: int) -> str:
-    """Return both ends of a text that is longer than a width."""
-    if len(text) <= width:
-        return text
-    front = (width - 3) // 2
-    return text[:front] + "..." + text[front + 3 - width:]
+    """Return both ends of a text that takes more columns."""
+    short = text
+    letters = width
+    while text_width(short) > width:
+        front = (letters - 3) // 2
+        short = text[:front] + "..." + text[front + 3 - letters:]
+        letters -= 1
+    return short
 
 
 def fit_widths(widths: "List[int]", is_text: "List[bool]", room: int) -> None:
@@ -14626,7 +14643,24 @@ def fit_widths(widths: "List[int]", is_text: "List[bool]", room: int) -> None:
         widths[widest] -= 1
 
 
-def fit_line(cells: "List[str]", widths: "List[int]", room: int) -> None:
+def pad_cells(cells: "List[str]", widths: "List[int]",
+              is_text: "List[bool]") -> "List[str]":
+    """Return cells as wide as their columns; behind a wider one the next ones are narrower."""
+    padded = []
+    excess = 0
+    for cell, width, is_left in zip(cells, widths, is_text):
+        size = width - excess - text_width(cell)
+        blanks = " " * size
+        excess = max(0, -size)
+        if is_left:
+            padded.append(cell + blanks)
+        else:
+            padded.append(blanks + cell)
+    return padded
+
+
+def fit_line(cells: "List[str]", widths: "List[int]", is_text: "List[bool]",
+             room: int) -> None:
     """Cut cells where a terminal has no room for the line, none more than it takes.
 
     First the last one, down to 16 characters, then from the right those that are wider
@@ -14635,11 +14669,11 @@ def fit_line(cells: "List[str]", widths: "List[int]", room: int) -> None:
     last = len(widths) - 1
     wide = list(enumerate(widths[:-1]))
     for column, least in [(last, 16)] + wide[::-1] + [(last, 8)]:
-        padded = [cell.ljust(width) for cell, width in zip(cells, widths)]
-        excess = len("  ".join(padded).rstrip()) - room
+        line = "  ".join(pad_cells(cells, widths, is_text))
+        excess = text_width(line.rstrip()) - room
         if excess <= 0:
             return
-        size = max(least, len(cells[column]) - excess)
+        size = max(least, text_width(cells[column]) - excess)
         cells[column] = cut_middle(cells[column], size)
 
 
@@ -14658,18 +14692,14 @@ def print_table(rows: "Iterable[Sequence[Any]]", colours: "Sequence[str]" = (),
         texts.append([cell_text(cell) for cell in row])
     widths = []
     for column in range(len(is_text)):
-        widest = max([len(cells[column]) for cells in texts])
+        widest = max([text_width(cells[column]) for cells in texts])
         widths.append(min(24, widest))
     if room is not None:
         fit_widths(widths, is_text, room)
     for i, cells in enumerate(texts):
         if room is not None:
-            fit_line(cells, widths, room)
-        for column, width in enumerate(widths):
-            if is_text[column]:
-                cells[column] = cells[column].ljust(width)
-            else:
-                cells[column] = cells[column].rjust(width)
+            fit_line(cells, widths, is_text, room)
+        cells = pad_cells(cells, widths, is_text)
         if colours:
             cells[2] = f"\033[{colours[i]}m{cells[2]}\033[0m"
         print("  ".join(cells).rstrip())

@@ -563,14 +563,20 @@ class TerminalTest(Commands):
         rows = self.columns("explain m.zt", 80)
         self.assertIn(
             "0x8     00 00 00 ..  padding         56 bytes         to a multiple of 64", rows)
-        self.assertIn("0x40    00 00 c0 3f  data model.decode..._with_bias.weight  "
-                      "float32 [1]      1.5", rows)
+        self.assertIn("0x40    00 00 c0 3f  data model.decoder....se_with_bias.weight  "
+                      "float32 [1]  1.5", rows)
+
+    def test_letters_of_two_columns_and_of_none(self):
+        tensorfmt.save("w.bpk", {"\u91cd\u307f": F32, "e\u0301": F32, "\u65e5" * 40: F32})
+        text = "\n".join(self.columns("explain w.bpk", 80))
+        for name, blanks in ("\u91cd\u307f", 11), ("e\u0301", 14), ("..." + "\u65e5" * 11, 2):
+            self.assertIn(name + " " * blanks + "float32", text)
 
     def test_names_of_fields_are_not_cut_for_their_meaning(self):
         cube = tensor([1.5], "float32", (1, 1, 1))
         tensorfmt.save("two.bpk", {"layer.a": cube, "layer.b": cube})
-        self.assertIn("0x5e    .. 82 19 ..        data_offsets  [256, 260]       "
-                      "bytes fro...) -> 0x200", self.columns("explain two.bpk", 80))
+        self.assertIn("0x5e    .. 82 19 ..        data_offsets  [256, 260]   "
+                      "bytes from ...nd) -> 0x200", self.columns("explain two.bpk", 80))
         tensorfmt.save("two.zt", {"w": cube}, version=2)
         row = [line for line in self.columns("explain two.zt", 80) if "digest" in line][0]
         self.assertIn("       digest  'xxh3:", row)
