@@ -14773,7 +14773,13 @@ class Progress:
         self.show(text)
 
     def show(self, text: str) -> None:
-        """Show a text in the place of the one before."""
+        """Show a text in the place of the one before, as far as it fits into a line."""
+        from shutil import get_terminal_size
+        try:
+            size = os.get_terminal_size(self.output.fileno())
+        except (AttributeError, OSError, ValueError):
+            size = get_terminal_size()
+        text = text[:(size.columns or 80) - 1]
         with self.lock:
             if self.is_line_start and not self.is_over:
                 self.output.put("\r" + text.ljust(len(self.line)))

@@ -628,6 +628,12 @@ class TerminalTest(Commands):
         progress.tick()  # that is 0.5 and 1.5 seconds later
         self.assertEqual(err.getvalue().split("\r")[-1], "writing: 1.0 of 1.0 MB, 100%, 1:04")
 
+    def test_a_meter_fits_into_its_line(self):
+        progress, err = self.progress(0)
+        with Changed(os, "environ", dict(os.environ, COLUMNS="30")):
+            progress.show("writing: 32 of 160 MB, 20%, 8.0 MB/s, 0:16 left")
+        self.assertEqual(err.getvalue(), "\rwriting: 32 of 160 MB, 20%, 8")
+
     def test_what_is_printed_stands_above_the_meter(self):
         progress, err = self.progress(*range(9))
         out = tensorfmt.Output(err, True)
