@@ -91,6 +91,8 @@ SAVED = [  # path, tensors, options
     ("letters.bpk", [(name, F32) for name in (
         "\u65e5\u672c.\u91cd\u307f", "gr\xf6\xdfe", "a\u202eb", " \xe9 ", "\u2028\xe9")],
      {"metadata": {"\u984c": "\u65e5\u672c\x9b"}}),
+    ("kinds.bpk", {"double": [1.5, 2.5], "few": [1, -2], "many": [1 << 40, -5],
+                   "half": tensor([1.0], "bfloat16")}),
     ("m/0.safetensors", {"a": F32}, {"metadata": {"k": "1"}}),
     ("m/1.safetensors", {"b": F32}, {"metadata": {"k": "2"}})]
 
