@@ -9269,7 +9269,7 @@ class FuzzTest(TestCase):
     def test_promises_that_need_no_list(self):
         """Of some files and changes; the leg `promises` looks at thousands, of another seed."""
         promises = script(self, "promises.py")
-        tried = promises["check_files"](8 if BESIDE else 16, 7, promises["CHECKS"])
+        tried = promises["check_files"](8 if BESIDE else 16, 7)
         changed = promises["check_changes"](Random(7), 400 if BESIDE else 200)
         self.assertEqual(promises["FINDINGS"], [])
         if not ONLY:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Promises that hold for every file: no list says what must come out, files are made at random.
 
-    python3 .ci/promises.py [COUNT] [SEED] [PROMISE]
-
-PROMISE is one of these, all unless given:
+    python3 .ci/promises.py [COUNT] [SEED]
 
     changes      a golden with one byte changed, or cut short, is a result or a FormatError
     digests      a changed byte that a stored digest covers: verify is false, load(verify=True)
@@ -14,9 +12,8 @@ PROMISE is one of these, all unless given:
     readers      mapped or not, by streams, threads and forked processes: the same bytes
 
 `changes` takes each byte of all goldens of the tests; the others COUNT changed files of the fuzzer
-that load takes, 1,100 unless given. The SEED is printed: the same numbers make the same files again
-(0, or none: a new one each time). A finding shows its file in hex. Exit code 1: there are some.
-test_tensorfmt.py does a little of each.
+that load takes. The SEED is printed: the same numbers make the same files again (0, or none: a new
+one each time). A finding shows its file in hex. Exit code 1: there are some.
 """
 import io
 import os
@@ -422,27 +419,23 @@ def cases(seed, folder):
         last = data
 
 
-def check_files(number, seed, names):
+def check_files(number, seed):
     """Check so many files; return how often each promise could be tried."""
-    tried = dict.fromkeys(names, 0)
+    tried = dict.fromkeys(CHECKS, 0)
     with tempfile.TemporaryDirectory() as folder:
-        for _, case in zip(range(number if names else 0), cases(seed, folder)):
-            for name in names:
-                draw = Random(case.title + name)  # the same, whichever are tried
-                tried[name] += bool(look(CHECKS[name], case.title, case, draw))
+        for _, case in zip(range(number), cases(seed, folder)):
+            for name, check in CHECKS.items():
+                tried[name] += bool(look(check, case.title, case, Random(case.title + name)))
     return tried
 
 
-def main(number="1100", seed="0", promise=""):
+def main(number="1100", seed="0"):
     start = time()
     seed = int(seed) or SystemRandom().randrange(1, 10 ** 6)
-    again = "python3 .ci/promises.py %s %d %s" % (number, seed, promise)
-    print("seed %d; to make the same files again: %s" % (seed, again), flush=True)
-    names = [promise] if promise else ["changes"] + list(CHECKS)
-    tried = check_files(int(number), seed, [name for name in names if name in CHECKS])
-    if "changes" in names:
-        tried["changes"] = check_changes(Random(seed))
-    words = ", ".join(["%s %s" % (name, format(tried[name], ",")) for name in names])
+    print("the same files again: python3 .ci/promises.py %s %d" % (number, seed), flush=True)
+    tried = check_files(int(number), seed)
+    tried["changes"] = check_changes(Random(seed))
+    words = ", ".join(["%s %s" % (name, format(n, ",")) for name, n in tried.items()])
     print("seed %d, files tried: %s; %d findings, %d s" % (
         seed, words, len(FINDINGS), time() - start))
     return int(bool(FINDINGS) or not all(tried.values()))
