@@ -10489,6 +10489,8 @@ def preview(item: "Tensor", edge: int = SHOWN) -> str:
         edge = min(edge, most)
     if not item.shape:
         values = item.item()
+    elif item.encoding == "raw":  # a copy without zstd lacks decoded()
+        values = edge_values(item, edge)
     else:
         values = edge_values(item.decoded(), edge)
     widths = [0]
