@@ -12186,6 +12186,10 @@ def list_checks(file: File) -> "List[Check]":
                 if digest.partition(":")[0] in file.fmt.DIGESTS:
                     hashed.add(place_of(part))
             checks.setdefault(key, Check(part, work, digest, label)).items.append(tensor)
+        for key, part in encoded_parts(tensor).items():
+            if key not in hashed:
+                check = Check(part, work_of_part(part))
+                checks.setdefault(key, check).items.append(tensor)
         key = place_of(tensor) + (tensor.unreadable, tensor.size)
         work = 0
         if tensor.is_sparse:
@@ -12201,6 +12205,17 @@ def list_checks(file: File) -> "List[Check]":
             work = work_of_part(tensor)
         checks.setdefault(key, Check(tensor, work)).items.append(tensor)
     return list(checks.values())
+
+
+def encoded_parts(tensor: Tensor) -> "Dict[Any, Tensor]":
+    """Return what can be decoded of the parts of an unknown layout, by place."""
+    found: "Dict[Any, Tensor]" = {}
+    if tensor.is_sparse:
+        return found
+    for part in tensor.stored_parts().values():
+        if part is not tensor and is_checkable(part):
+            found[place_of(part)] = part
+    return found
 
 
 def is_checkable(tensor: Tensor) -> bool:

@@ -6430,6 +6430,17 @@ class SeekableTest(TestCase):
         self.assertTrue(report)
         self.assertEqual(item.tobytes(), b"".join([bytes(range(n)) for n in sizes]))
 
+    @with_zstd
+    def test_parts_of_an_unknown_layout_are_decoded(self):
+        """Else what is wrong with a seek table hides the checksums that it has."""
+        row = 17, 8, ZSTD_SUMS[8]
+        for magic, wrong in (0x184D2A5E, []), (0x184D2A5F, ["contents"]):
+            data = zstd_frame(8) + seek_table([row], magic=magic)
+            part = part2("u8", 1, len(data), encoding=tensorfmt.SEEKABLE, decoded_length=8)
+            entry = {"shape": [9], "layout": "zt.mx/1", "parts": {"a": part, "b": part}}
+            report = verify(ztensor2_of_objects({"w": entry}, (data,)))
+            self.assertEqual([error.check for error in report.errors], wrong)
+
     @staticmethod
     def with_sums(wrong=0, count=3):
         """Return a file of frames, whose checksums the table alone has; that of one is wrong."""
