@@ -12249,7 +12249,7 @@ class DataCheck:
         self.agreed = 0
         for tensor in file.values():
             if tensor.unreadable:
-                self.leave_out("contents", tensor.unreadable, [tensor])
+                self.left.setdefault(("contents", tensor.unreadable, ""), []).append(tensor)
 
     def choose(self, deep: bool, source: Buffer) -> "List[Check]":
         """Return the checks that the limits allow; leave out the others."""
@@ -12264,9 +12264,9 @@ class DataCheck:
         planned = []
         for check in self.checks:
             if check.work > work_left:
-                self.leave_out(check.kind, heavy, check.items, MORE_COPIES)
+                self.leave_out(check, heavy, MORE_COPIES)
             elif check.is_slow() and not deep and check.nbytes > slow_left:
-                self.leave_out(check.kind, slow, check.items, DEEP)
+                self.leave_out(check, slow, DEEP)
             else:
                 planned.append(check)
                 work_left -= check.work
@@ -12274,9 +12274,8 @@ class DataCheck:
                     slow_left -= check.nbytes
         return planned
 
-    def leave_out(self, kind: str, why: str, items: "List[Tensor]",
-                  remedy: str = "") -> None:
-        self.left.setdefault((kind, why, remedy), []).extend(items)
+    def leave_out(self, check: Check, why: str, remedy: str = "") -> None:
+        self.left.setdefault((check.kind, why, remedy), []).extend(check.items)
 
     def fail(self, check: Check, what: str, offset: "Optional[int]", kind: str) -> None:
         report = self.report
@@ -12291,9 +12290,9 @@ class DataCheck:
                 if check.digest is not None:
                     self.compare(check, check.digest)
                 else:
-                    check_values(self.fmt, check.part, self.meter, self.decoded)
+                    self.check_values(check.part)
             except Unsupported as error:
-                self.leave_out(check.kind, error.what, check.items)
+                self.leave_out(check, error.what)
             except FormatError as error:
                 self.fail(check, error.what, error.offset, "contents")
         self.add_results()
@@ -12321,7 +12320,7 @@ class DataCheck:
         blocks = self.meter.over(self.fmt.hashed_blocks(part))
         status, text = compare_digest(blocks, digest, self.fmt.DIGESTS)
         if status == "-":
-            self.leave_out(check.kind, check.label + text, check.items)
+            self.leave_out(check, check.label + text)
             return
         if status == "FAIL":
             self.fail(check, check.label + text, part.offset, check.kind)
@@ -12334,26 +12333,25 @@ class DataCheck:
         if self.fmt.HASHES_DECODED and part.encoding != "raw":
             self.decoded.add(place_of(part))
 
-
-def check_values(fmt: Format, tensor: Tensor, meter: Meter, decoded: "Set[Any]") -> None:
-    """Raise what is wrong with the values; note in `decoded` what was decoded."""
-    parts = [tensor]
-    if tensor.is_sparse:
-        parts = list(tensor.components.values())
-    for part in parts:
-        if is_checkable(part) and place_of(part) not in decoded:
-            # What cannot be decoded raises.
-            for _ in meter.over(part.iter_decoded()):
-                pass
-            decoded.add(place_of(part))
-    wrong = fmt.odd_byte(tensor)
-    if wrong:
-        at, why = wrong
-        error = tensor.error(f"byte {at} of the data: {why}", check="contents")
-        # The place of a decoded byte is not one in the file.
-        if tensor.encoding == "raw":
-            error.offset += at
-        raise error
+    def check_values(self, tensor: Tensor) -> None:
+        """Raise what is wrong with the values; note what was decoded."""
+        parts = [tensor]
+        if tensor.is_sparse:
+            parts = list(tensor.components.values())
+        for part in parts:
+            if is_checkable(part) and place_of(part) not in self.decoded:
+                # What cannot be decoded raises.
+                for _ in self.meter.over(part.iter_decoded()):
+                    pass
+                self.decoded.add(place_of(part))
+        wrong = self.fmt.odd_byte(tensor)
+        if wrong:
+            at, why = wrong
+            error = tensor.error(f"byte {at} of the data: {why}", check="contents")
+            # The place of a decoded byte is not one in the file.
+            if tensor.encoding == "raw":
+                error.offset += at
+            raise error
 
 
 def known_digests(fmt: Format, digests: "Dict[str, str]") -> Facts:
