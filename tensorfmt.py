@@ -7876,11 +7876,10 @@ class Json:
         return value
 
 
-def read_json(reading: Reading, at: int, nbytes: int, schema: Schema, *trail: Any,
-              **rules: Any) -> Any:
+def read_json(reading: Reading, at: int, nbytes: int, schema: Schema, **rules: Any) -> Any:
     """Return a value of JSON in a file that fits a Schema; `rules`: those of Json."""
     codec = Json(reading.source.read(at, nbytes), at, **rules)
-    return reading.tree(codec, schema, trail, False)
+    return reading.tree(codec, schema, (), False)
 
 
 def json_dumps(value: Any) -> bytes:
