@@ -12922,7 +12922,11 @@ class Conversion:
     def refuse_name(self, name: str, why: str) -> None:
         """Note why the target cannot hold a name, and one that it can."""
         new = self.free_name(name)
-        if self.fmt.name_problem(new) or "=" in name or name and safe_str(name) != name:
+        old = typed_name(name)
+        is_clear = old == name
+        if not is_clear and not self.asked["rename"]:
+            is_clear = list(rename_pattern(list(self.names), old, new)) == [name]
+        if self.fmt.name_problem(new) or not is_clear:
             self.refuse("tensor", name, why, "exclude")
         else:
             self.refuse("tensor", name, why, "rename", new)
@@ -13120,6 +13124,18 @@ def rename_all(names: "List[str]", rename: Any) -> "Dict[str, str]":
             raise ValueError(f"rename: {safe_repr(other)} and {safe_repr(name)} would both be "
                              f"{safe_repr(new)}")
     return renamed
+
+
+def typed_name(name: str) -> str:
+    """Return a name as --rename takes it: `*` stands for what cannot be typed there."""
+    if "=" not in name and (not name or safe_str(name) == name):
+        return name
+    odd = [i for i, letter in enumerate(name) if letter == "=" or not letter.isprintable()]
+    if not odd:
+        odd = [len(name) // 2]
+    start = name[:odd[0]][:100]
+    end = name[odd[-1] + 1:][-100:]
+    return f"{start}*{end}"
 
 
 def rename_pattern(names: "List[str]", old: str, new: str) -> "Dict[str, str]":
@@ -15400,7 +15416,8 @@ def option_words(needed: Facts, args: "Namespace") -> "List[str]":
             pairs = [f"{old}={new}" if old else new for old, new in value.items()]
             words += ["--cast", ",".join(pairs)]
         elif key == "rename":
-            for pair in value.items():
+            for old, new in value.items():
+                pair = (typed_name(old), new)
                 if pair not in args.rename:
                     words += option_pair("--rename", "=".join(pair))
         elif key == "exclude":

@@ -273,6 +273,17 @@ class RemedyTest(Commands):
             self.assertEqual(code, 0, again)
         return [word for word in words if word.startswith("--")]
 
+    def test_names_that_cannot_be_typed_are_renamed(self):
+        """By a pattern; only where others have it, too, a tensor is left out."""
+        names = ["a=b", "c\nd", "x" * 450]
+        both = names + [name + ".u" for name in names]
+        for more, options in ([], ["--rename"] * 3), (["a-b.u"], ["--exclude"] + ["--rename"] * 2):
+            tensorfmt.save("m.zt", dict.fromkeys(both + more, F32))
+            _, _, err = run("convert", "m.zt", "t.primitiv")
+            self.assertEqual(sorted(self.run_last_line(err)), options)
+            with load("t.primitiv") as file:
+                self.assertEqual(len(file), 6)
+
 
 class AloneTest(Commands):
     """What says so without the hidden folders; that the tests pass there, a leg of .ci/run sees."""
