@@ -367,6 +367,7 @@ class StreamsTest(Commands):
                 self.assertIn("error: ", err.getvalue())
             if err and not err.closed and line in self.BYTES:
                 self.assertIn("standard output is closed", err.getvalue())
+
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs Linux")
     def test_streams_of_processes(self):
         """Rows: exit code, what is printed to one that is open, the line of a shell."""
