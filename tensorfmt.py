@@ -15492,6 +15492,7 @@ def list_codecs() -> "Dict[str, Any]":
 
 
 def show_formats(args: "Namespace") -> None:
+    from textwrap import wrap
     codecs = list_codecs()
     if args.name in codecs:
         codec = codecs[args.name]
@@ -15513,13 +15514,18 @@ def show_formats(args: "Namespace") -> None:
     elif args.name is None:
         rows = [["format", "suffix", "holds, besides tensors"]]
         for fmt in formats:
-            rows.append([fmt.NAME, fmt.SUFFIXES[0], fmt.HOLDS])
+            first, *others = wrap(fmt.HOLDS, 50, break_on_hyphens=False) or [""]
+            rows.append([fmt.NAME, fmt.SUFFIXES[0], first])
+            rows += [["", "", line] for line in others]
         print_table(rows)
         print(f"\n`formats {formats[0].NAME}` shows its layout, dtypes and options")
     else:
         formats += [later for later in GENERATIONS if later.FAMILY == formats[0].NAME]
         for fmt in formats:
-            print(f"{doc_of(fmt)}\n\n  dtypes: {' '.join(fmt.DTYPES)}")
+            print(doc_of(fmt) + "\n")
+            if fmt.DTYPES:
+                text = "  dtypes: " + " ".join(fmt.DTYPES)
+                print("\n".join(wrap(text, 78, subsequent_indent="    ")))
             for pair in fmt.OPTIONS.items():
                 print("  --set %s: %s" % pair)
             if fmt.CODEC:
