@@ -8648,7 +8648,8 @@ class Mag300(Format):
                              "offset": start, "nbytes": nbytes}
             starts.append(start)
         if not end:
-            raise ValueError(f"{self.TITLE} cannot hold 0 bytes of data; version=1 can")
+            raise ValueError(f"{self.TITLE} cannot hold 0 bytes of data; "
+                             "version=1 (--set version=1) can")
         # 2 the JSON
         root = Map(manifest_ver=1)
         for key, default in self.FACTS.items():

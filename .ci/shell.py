@@ -245,7 +245,8 @@ class RemedyTest(Commands):
 
     # Of these nothing is left that .mag 300 could hold: the error ends with that.
     EMPTY = "shape_batch5.primitiv", "head_quant.bpk"
-    NOTHING = "with all of that: mag 300 cannot hold 0 bytes of data; version=1 can\nnothing"
+    NOTHING = ("with all of that: mag 300 cannot hold 0 bytes of data; "
+               "version=1 (--set version=1) can\nnothing")
 
     def test_the_command_works_as_it_stands(self):
         seen, empty = set(), set()
