@@ -3244,6 +3244,26 @@ OFFSET_LENGTH = Typed("an array of two integers 0 to 2**64-1", is_offset_length)
 START_END = Typed("[start, end), integers 0 to 2**64-1", is_start_end)
 
 
+def fits_schema(schema: "Schema", value: Any) -> bool:
+    """Return whether nothing is wrong in a map."""
+    if type(value) is not schema.container:
+        return False
+    checks = schema.checks
+    key_fits = schema.key_type.fits
+    other_fits = schema.additional[0].fits
+    for key, item in schema.pairs(value):
+        if key not in checks:
+            if not key_fits(key) or not other_fits(item):
+                return False
+        elif not checks[key](item):
+            if item is not None or key not in schema.nullable:
+                return False
+    for key in schema.required:
+        if key not in value:
+            return False
+    return True
+
+
 class Schema:
     """What a map (or with container=list an array) of an index holds.
 
@@ -3269,24 +3289,7 @@ class Schema:
         """Return the (key, item) of a container; of an array the keys are indices."""
         return value.items() if self.container is Map else enumerate(value)
 
-    def fits(self, value: Any) -> bool:
-        """Return whether nothing is wrong in a map."""
-        if type(value) is not self.container:
-            return False
-        checks = self.checks
-        key_fits = self.key_type.fits
-        other_fits = self.additional[0].fits
-        for key, item in self.pairs(value):
-            if key not in checks:
-                if not key_fits(key) or not other_fits(item):
-                    return False
-            elif not checks[key](item):
-                if item is not None or key not in self.nullable:
-                    return False
-        for key in self.required:
-            if key not in value:
-                return False
-        return True
+    fits = fits_schema
 
     def iter_errors(self, value: Any, *trail: Any) -> Any:
         """Yield (trail, what) of all that is wrong in a map, and in maps inside."""
@@ -7753,17 +7756,15 @@ class Json:
     """Reads JSON in UTF-8 (RFC 8259) by the module json: parse() gives its value.
 
     Only blanks may follow. A key twice is an error; so are NaN and numbers beyond
-    float64, unless `nan`: then numbers are as for Python. Errors count from `base`.
+    float64. Errors count from `base`.
     """
 
     # Where the value ends that a Reading parsed.
     read_end: "Optional[int]" = None
 
-    def __init__(self, data: bytes, base: int = 0, nan: bool = False,
-                 depth: int = MAX_DEPTH) -> None:
+    def __init__(self, data: bytes, base: int = 0, depth: int = MAX_DEPTH) -> None:
         self.data = data
         self.base = base
-        self.nan = nan
         self.depth = depth
         self.end = len(data.rstrip(b" \t\r\n"))
 
@@ -7790,7 +7791,7 @@ class Json:
         """Return the value of a text by the module json."""
         import json
         parse_int = None
-        if self.has_special_ints(text):
+        if has_special_ints(self, text):
             parse_int = self.make_int
         try:
             return json.loads(text, object_pairs_hook=self.make_map, parse_int=parse_int,
@@ -7809,20 +7810,6 @@ class Json:
             # A RecursionError.
             raise self.error("nested deeper than this Python can read")
 
-    def has_special_ints(self, text: str) -> bool:
-        """Return whether integers may be among the numbers that make_int() looks for."""
-        if "-0" in text:
-            return True
-        # Where Python does not limit digits, millions of them take minutes.
-        limit = getattr(sys, "get_int_max_str_digits", None)
-        if limit is None or limit() == 0:
-            return True
-        if self.nan or self.end < 309:
-            return False
-        # An integer beyond float64 has at least 309 digits.
-        zeros = self.data.translate(bytes.maketrans(b"123456789", b"0" * 9))
-        return b"0" * 309 in zeros
-
     def check_depth(self, value: Any) -> None:
         """Raise for arrays and objects nested deeper than `depth`."""
         kinds = list, Map
@@ -7840,7 +7827,7 @@ class Json:
 
     def check_letters(self, value: Any, text: str) -> None:
         """Raise for an escape that is half a letter, a lone surrogate."""
-        if "\\u" in text and not self.nan:
+        if "\\u" in text:
             import json
             if not is_text(json.dumps(value, ensure_ascii=False)):
                 raise self.error("a lone surrogate is not Unicode text")
@@ -7857,23 +7844,34 @@ class Json:
 
     def make_int(self, text: str) -> "Union[int, float]":
         """Return an integer; as in serde_json, one beyond float64 is an error."""
-        if text == "-0" and not self.nan:
-            # That is a float in serde_json, too.
+        # "-0" is a float in serde_json, too.
+        if text == "-0":
             return -0.0
-        digits = 308
-        if self.nan:
-            # Python's own limit.
-            digits = 4300
-        if len(text) > digits and not -INFINITY < float(text) < INFINITY:
-            raise self.error("NaN, or a number beyond float64")
+        if len(text) > 308:
+            self.make_float(text)
         return int(text)
 
     def make_float(self, text: str) -> float:
         """Return a number with a fraction or an exponent, NaN or Infinity."""
         value = float(text)
-        if not self.nan and not -INFINITY < value < INFINITY:
+        if not -INFINITY < value < INFINITY:
             raise self.error("NaN, or a number beyond float64")
         return value
+
+
+def has_special_ints(codec: Json, text: str) -> bool:
+    """Return whether integers may be among the numbers that make_int() looks for."""
+    if "-0" in text:
+        return True
+    # Where Python does not limit digits, millions of them take minutes.
+    limit = getattr(sys, "get_int_max_str_digits", None)
+    if limit is None or limit() == 0:
+        return True
+    if codec.end < 309:
+        return False
+    # An integer beyond float64 has at least 309 digits.
+    zeros = codec.data.translate(bytes.maketrans(b"123456789", b"0" * 9))
+    return b"0" * 309 in zeros
 
 
 def read_json(reading: Reading, at: int, nbytes: int, schema: Schema, **rules: Any) -> Any:
@@ -8462,6 +8460,22 @@ def remove_failed(stream: Any, temporary: str) -> None:
 # -- [10a] mag300 ------------------------------------------------------------------------
 
 
+class PythonJson(Json):
+    """JSON as Python reads it: with NaN, any number and lone surrogates."""
+
+    def check_letters(self, value: Any, text: str) -> None:
+        """Take all letters."""
+
+    def make_int(self, text: str) -> int:
+        # Where Python has no limit, more digits take minutes.
+        if len(text) > 4300:
+            raise self.error("NaN, or a number beyond float64")
+        return int(text)
+
+    def make_float(self, text: str) -> float:
+        return float(text)
+
+
 class Mag300(Format):
     """.mag, snapshot 300 (magnetron 0.2.0 to 0.2.2), written as by 0.2.2.
 
@@ -8539,7 +8553,8 @@ class Mag300(Format):
         reading.check_range(span, "meta_span", high=MAX_INDEX, limit="MAX_INDEX")
         # 2 the index is one JSON object
         reading.root = "meta"
-        root = read_json(reading, meta, span, self.ROOT, nan=True)
+        codec = PythonJson(reading.source.read(meta, span), meta)
+        root = reading.tree(codec, self.ROOT, (), False)
         if root["manifest_ver"] != 1:
             what = f"manifest_ver {root['manifest_ver']} is not supported (only 1)"
             raise reading.error(what, "manifest_ver", error_class=Unsupported)
@@ -9534,8 +9549,8 @@ def no_values(code: str) -> str:
         way = 'numpy.frombuffer(t.raw, "complex64") reads them'
     elif code == "F4":
         way = 'numpy.frombuffer(t.raw, "uint8") has two values in each'
-    what = f"dtype {short_repr(code)} has no values here, only bytes"
-    return f"{what}, which safetensors can hold; {way}"
+    return (f"dtype {short_repr(code)} has no values here, only bytes, which safetensors "
+            f"can hold; {way}")
 
 
 class Safetensors(Format):
@@ -9626,16 +9641,15 @@ class Safetensors(Format):
         shape = tuple(entry["shape"])
         start, end = entry["data_offsets"]
         _, bits, dtype = self.TYPES.get(code, (0, 0, ""))
-        # Up to four dimensions below 2**14 are below 2**64 bits: add_tensor() checks the
-        # size.
+        # Four dimensions below 2**14 are below 2**64 bits: add_tensor() checks the size.
         if not dtype or len(shape) > 4 or max(shape, default=0) >> 14:
             self.check_bits(reading, trail, entry, bits)
-        if dtype:
-            return Tensor(name, dtype, shape, reading.source, data_start + start,
-                          end - start, format=self.NAME)
-        return Tensor(name, None, shape, reading.source, data_start + start, end - start,
-                      unreadable=no_values(code), attrs=Map(st_dtype=code),
-                      format=self.NAME)
+        attrs = unreadable = None
+        if not dtype:
+            attrs = Map(st_dtype=code)
+            unreadable = no_values(code)
+        return Tensor(name, dtype or None, shape, reading.source, data_start + start,
+                      end - start, unreadable=unreadable, attrs=attrs, format=self.NAME)
 
     @staticmethod
     def check_bits(reading: Reading, trail: Trail, entry: Facts, bits: int) -> None:
@@ -9650,8 +9664,7 @@ class Safetensors(Format):
         elif need % 8:
             what = f"{code} {short_repr(shape)} needs {need} bits, not whole bytes"
         elif bits and need != 8 * (end - start):
-            what = f"{end - start} bytes stored, {code} {short_repr(shape)} needs {need} "
-            what += "bits"
+            what = f"{end - start} bytes stored, {code} {short_repr(shape)} needs {need} bits"
             field = "data_offsets"
         else:
             return
@@ -9666,8 +9679,7 @@ class Safetensors(Format):
         for tensor in items:
             if tensor.start != at:
                 what = f"its data begin at {tensor.start}, those before end at {at}"
-                trail = (tensor.name,)
-                raise reading.entry_error(what, tensor.name, trail, "data_offsets",
+                raise reading.entry_error(what, tensor.name, (tensor.name,), "data_offsets",
                                           "bounds")
             at += tensor.stored_nbytes
         reading.check_whole()
@@ -10928,7 +10940,7 @@ class JsonWalk:
 
     def parse(self, data: bytes, at: int) -> Any:
         """Return the value of some bytes of the text."""
-        value, _ = Json(data, self.codec.base + at, self.codec.nan).parse()
+        value, _ = type(self.codec)(data, self.codec.base + at).parse()
         return value
 
     def field_end(self, end: int) -> int:
@@ -11009,7 +11021,8 @@ class JsonWalk:
 
 def tree_spans(at: int, trail: Trail, codec: Codec, schema: Schema) -> Spans:
     """Yield the spans of an item of CBOR, JSON or MessagePack, explained by a Schema."""
-    walks: Any = {Cbor: CborWalk, MessagePack: MessagePackWalk, Json: JsonWalk}
+    walks: Any = {Cbor: CborWalk, MessagePack: MessagePackWalk, Json: JsonWalk,
+                  PythonJson: JsonWalk}
     walk = walks[type(codec)](codec, trail)
     try:
         for begin, end, inner, value, value_at, doc in walk.walk(schema):
@@ -13879,7 +13892,8 @@ WHOLE = "vendor"  # a part that only the whole file has: copies are made of it
 # What `--with` takes -> the sections and names that are of it, or of several, alone.
 PARTS: "Dict[str, List[str]]" = {
     "load": [],
-    "fast": ["gather", "fold_crc32c", "read_array", "read_map", "read_rows", "without_gc"],
+    "fast": ["gather", "fits_schema", "fold_crc32c", "has_special_ints", "read_array", "read_map",
+             "read_rows", "without_gc"],
     "save": ["[10g] other copies", "[8b] values: tensor()", "[9g] work", "[8c] save",
              "[9h] composites", "[9m] safe saving", "cbor_float", "fold_crc32c",
              "ZTensor.COMPONENT"],
@@ -13929,6 +13943,7 @@ OFFERS = (
     ("tools", "# for explain()", ""),
     ("burnrecord", ", `.others`: what else it holds, by name (bytes of no tensor, in a record "
      "of Burn)", ""),
+    ("save", "Written as by 0.3.1 and later: sorted by type, then name. Holes", "Holes"),
     ("digests", "; damaged bytes of a source are a FormatError", ""),
     ("access", "are kept, and so are owner, group and mode where the system allows it;",
      "are kept, but neither owner nor group;"),
@@ -14479,6 +14494,16 @@ def plain_gather(view: memoryview, first: int, shape: Shape, strides: Shape,
 
 def plain_without_gc(function: Any) -> Any:
     return function
+
+
+def plain_fits_schema(schema: "Schema", value: Any) -> bool:
+    for _ in schema.iter_errors(value):
+        return False
+    return True
+
+
+def plain_has_special_ints(codec: "Json", text: str) -> bool:
+    return True
 
 
 def plain_read_array(codec: "Cbor", start: int, count: int, at: int,
