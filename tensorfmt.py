@@ -6469,6 +6469,7 @@ def prepare(fmt: Format, tensors: Any, metadata: "Optional[Facts]", attrs: "Opti
         # What is made of a sparse tensor has no checksum any more.
         check_stored([(name, tensor) for name, tensor in items if tensor.is_sparse])
         items = cast_items(fmt, items, cast)
+        check_work(items, dense=not fmt.SPARSE)
     return fmt, items, metadata, attrs
 
 

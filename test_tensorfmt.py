@@ -11335,6 +11335,15 @@ class WorkTest(FolderCase):
             self.asks_first(self.convert, file, format="mag", cast="int32")
 
     @with_zstd
+    def test_a_cast_counts_as_what_it_writes(self):
+        file = load(spread(12, zeros_by_zstd(MEGA), shape=[MEGA], dtype="uint8", encoding="zstd",
+                           layout="dense"))
+        with Changed(tensorfmt, "MAX_COPIES", 40):
+            for call in dumps, self.convert:
+                self.refuses(["MAX_COPIES = 40 "], call, file, format="ztensor",
+                             cast={"uint8": "float64"})
+
+    @with_zstd
     def test_row_pointers_say_how_many_elements_a_csr_has(self):
         """Without nnz, if they are not encoded: not as many as a dense one has."""
         frame = zeros_by_zstd(8)
