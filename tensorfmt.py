@@ -13921,10 +13921,10 @@ PARTS: "Dict[str, List[str]]" = {
     "mag300": ["[10a] mag300"],
     "ztensor2": ["[9k] XXH3", "[10b] ztensor2", "[9h] composites", "hash_blocks", "cbor_float"],
     WHOLE: ["[14b] vendor", "[14c] stand-ins"]}
-# What needs a part, whatever part its section is of.
+# What needs a part or a format, whatever part its section is of.
 NEEDS = {"check_shards": "shards", "check_neighbours": "shards", "check_shard": "shards",
-         "ZTensor.split_sparse": "sparse", "keep_access": "access", "list_of_access": "access",
-         "check_stored": "digests"}
+         "ZTensor.split_sparse": "sparse", "own_sparse": "sparse", "Composite": "ztensor",
+         "keep_access": "access", "list_of_access": "access", "check_stored": "digests"}
 # What users call of a part.
 CALLS = {
     "load": """load detect File Tensor FormatError Unsupported FORMATS left_out keys values items

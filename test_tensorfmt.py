@@ -12360,6 +12360,10 @@ class OtherCopyTest(FolderCase):
             self.assertEqual(error.what, REFUSES + lacks)
             wanted = ValueError if part == "ztensor2" else small.Unsupported
             error_of(wanted, small.dumps, dict(file), format="ztensor")
+        other = make_copy(["mag"], ["load", "save"])[1]
+        for data, lacks in (composite(b"1234"), "ztensor"), (sparse_blob(1), "sparse"):
+            error = error_of(other.Unsupported, other.dumps, dict(load(data)), format="mag")
+            self.assertEqual(error.what, REFUSES + lacks)
         whole = load(saved(tensor([1.0], custom={"k": 1})))
         for file in whole, dict(whole):
             self.assertEqual(small.load(small.dumps(file, format="ztensor"))["w"].custom, {"k": 1})
