@@ -7425,7 +7425,7 @@ def work_of_values(tensor: Tensor, dense: bool = True) -> int:
 
 def work_besides(tensor: Tensor) -> int:
     """Return how many bytes are read and decoded besides the values."""
-    if tensor.encoding == "raw":
+    if tensor.encoding == "raw" and type(tensor) is Tensor:
         return 0
     factor = 1
     if tensor.is_sparse:

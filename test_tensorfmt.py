@@ -11335,6 +11335,19 @@ class WorkTest(FolderCase):
             self.asks_first(self.convert, file, format="mag", cast="int32")
 
     @with_zstd
+    def test_parts_of_an_unknown_layout_count(self):
+        """Also where the first of them is not encoded."""
+        frame = zeros_by_zstd(MEGA)
+        blob = frame + seek_table([(len(frame), MEGA)])
+        packed = part2("u8", 2, len(blob), encoding=tensorfmt.SEEKABLE, decoded_length=MEGA)
+        parts = {"p%d" % i: packed for i in range(12)}
+        parts["data"] = part2("u8", 1, 8)
+        entry = {"shape": [9], "layout": "zt.mx/1", "parts": parts}
+        data = ztensor2_of_objects({"w": entry}, (bytes(8), blob))
+        self.asks_first(diff, data, data)
+        self.asks_first(lambda: load(data)["w"] == load(data)["w"])
+
+    @with_zstd
     def test_a_cast_counts_as_what_it_writes(self):
         file = load(spread(12, zeros_by_zstd(MEGA), shape=[MEGA], dtype="uint8", encoding="zstd",
                            layout="dense"))
