@@ -15257,10 +15257,13 @@ def print_stats(rows: "Iterable[Facts]") -> None:
     line = "{:>12}  {:>12}  {:>12}  {:>6}  {:>8}  {}"
     keys = ["min", "max", "mean", "nan", "infinite"]
     head = line.format(*keys, "name") + "\n"
+    room = terminal_width()
     for row in rows:
         name = safe_str(row["name"])
         if "error" in row:
             name += f" ({safe_str(row['error'], 80)})"
+        if room is not None:
+            name = cut_middle(name, max(16, room - 60))
         cells = [cell_text(row.get(key)) for key in keys]
         print(head + line.format(*cells, name), flush=True)
         head = ""

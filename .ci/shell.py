@@ -547,10 +547,10 @@ class TerminalTest(Commands):
         return self.terminal(*line.split(), COLUMNS=str(width), NO_COLOR="1").split("\n")
 
     def test_a_line_is_as_wide_as_the_terminal(self):
-        """Of ls and explain; in a pipe nothing is cut."""
+        """Of ls, explain and get --stats; in a pipe nothing is cut."""
         long = "model.decoder.layers.%d.self_attention.query_key_value.dense_with_bias.weight"
         tensorfmt.save("m.zt", dict([(long % i, F32) for i in range(12)]))
-        for line, most in ("ls m.zt", 117), ("explain m.zt", 184):
+        for line, most in ("ls m.zt", 117), ("explain m.zt", 184), ("get m.zt --stats", 137):
             whole = self.prints(*line.split())
             self.assertEqual(max(map(len, whole.split("\n"))), most)
             for width in 80, 110, 140:
