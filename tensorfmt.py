@@ -7612,6 +7612,13 @@ def token_of(value: Any) -> Any:
     return type(value), value
 
 
+def token_of_key(key: Any) -> Any:
+    """Return what two keys have in common that are the same: of tuples all is inside."""
+    if type(key) is tuple:
+        return tuple, tuple(map(token_of_key, key))
+    return token_of(key)
+
+
 def is_same(a: Any, b: Any) -> bool:
     """Return whether two facts are one value of one type: 1, 1.0, True differ, NaN does not.
 
@@ -7630,9 +7637,9 @@ def is_same(a: Any, b: Any) -> bool:
         if token[0] is list:
             waiting.extend(zip(a, b))
             continue
-        others = {token_of(key): tensor for key, tensor in b.items()}
+        others = {token_of_key(key): tensor for key, tensor in b.items()}
         for key, tensor in a.items():
-            other = others.get(token_of(key), MISSING)
+            other = others.get(token_of_key(key), MISSING)
             if other is MISSING:
                 return False
             waiting.append((tensor, other))
@@ -13372,9 +13379,9 @@ def pair_facts(a: Facts, b: Facts) -> "Iterable[List[Any]]":
     """
     pairs: "Dict[Any, List[Any]]" = Map()
     for key, value in a.items():
-        pairs[token_of(key)] = [key, value, MISSING]
+        pairs[token_of_key(key)] = [key, value, MISSING]
     for key, value in b.items():
-        pairs.setdefault(token_of(key), [key, MISSING, MISSING])[2] = value
+        pairs.setdefault(token_of_key(key), [key, MISSING, MISSING])[2] = value
     return pairs.values()
 
 

@@ -12076,6 +12076,10 @@ class DiffTest(TestCase):
             self.assertEqual(diff(a, a).differences, [])
             self.assertEqual(len(diff(a, b).differences), 1)
 
+    def test_keys_that_are_tuples(self):
+        made = [tensor([1], custom={key: 5}) for key in ((1, 2), (1, 2), (1, 3), (1, 2.0))]
+        self.assertEqual([made[0] == item for item in made], [True, True, False, False])
+
     def test_what_may_be_the_same_is_told_as_such(self):
         files = []
         for more in {"layout": "new"}, {"dtype": "new"}:
