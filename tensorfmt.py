@@ -9652,12 +9652,13 @@ class Safetensors(Format):
         # Four dimensions below 2**14 are below 2**64 bits: add_tensor() checks the size.
         if not dtype or len(shape) > 4 or max(shape, default=0) >> 14:
             self.check_bits(reading, trail, entry, bits)
-        attrs = unreadable = None
+        tensor = Tensor(name, dtype, shape, reading.source, data_start + start,
+                        end - start, format=self.NAME)
         if not dtype:
-            attrs = Map(st_dtype=code)
-            unreadable = no_values(code)
-        return Tensor(name, dtype or None, shape, reading.source, data_start + start,
-                      end - start, unreadable=unreadable, attrs=attrs, format=self.NAME)
+            tensor.dtype = None
+            tensor.attrs["st_dtype"] = code
+            tensor.unreadable = no_values(code)
+        return tensor
 
     @staticmethod
     def check_bits(reading: Reading, trail: Trail, entry: Facts, bits: int) -> None:
