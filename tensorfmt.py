@@ -15944,8 +15944,8 @@ def parse_arguments(argv: "Optional[List[str]]") -> "Namespace":
     for key, value in list(vars(args).items()):
         if key in ("mmap", "partial"):
             args.options[key] = value
-        elif key in ("target", "html", "out"):
-            args.writes = value or None
+        elif key in ("target", "html", "out") and value:
+            args.writes = value
     return args
 
 
