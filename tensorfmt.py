@@ -7882,9 +7882,10 @@ def has_special_ints(codec: Json, text: str) -> bool:
     return b"0" * 309 in zeros
 
 
-def read_json(reading: Reading, at: int, nbytes: int, schema: Schema, **rules: Any) -> Any:
-    """Return a value of JSON in a file that fits a Schema; `rules`: those of Json."""
-    codec = Json(reading.source.read(at, nbytes), at, **rules)
+def read_json(reading: Reading, at: int, nbytes: int, schema: Schema,
+              codec_class: Any = Json, depth: int = MAX_DEPTH) -> Any:
+    """Return a value of JSON in a file that fits a Schema."""
+    codec = codec_class(reading.source.read(at, nbytes), at, depth)
     return reading.tree(codec, schema, (), False)
 
 
@@ -8561,8 +8562,7 @@ class Mag300(Format):
         reading.check_range(span, "meta_span", high=MAX_INDEX, limit="MAX_INDEX")
         # 2 the index is one JSON object
         reading.root = "meta"
-        codec = PythonJson(reading.source.read(meta, span), meta)
-        root = reading.tree(codec, self.ROOT, (), False)
+        root = read_json(reading, meta, span, self.ROOT, PythonJson)
         if root["manifest_ver"] != 1:
             what = f"manifest_ver {root['manifest_ver']} is not supported (only 1)"
             raise reading.error(what, "manifest_ver", error_class=Unsupported)

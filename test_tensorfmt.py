@@ -1706,14 +1706,9 @@ class CodecTest(TestCase):
         self.check_json(data, wanted, codec, 3)
 
     def check_json(self, data, offset, *args):
-        def read(reading, at):
-            data = reading.source.read(at, len(whole))
-            codec, *depth = args or [tensorfmt.Json]
-            return reading.tree(codec(data, at, *depth), tensorfmt.Schema(), (), False)
-
         before = bytes(7)
-        whole = before + data
-        error = error_of(FormatError, read_twice, read, whole, len(before))
+        error = error_of(FormatError, read_twice, tensorfmt.read_json, before + data,
+                         len(before), len(data), tensorfmt.Schema(), *args)
         self.assertEqual(error.offset, len(before) + offset, error.what)
         self.assertEqual(error.field, "item")
 
