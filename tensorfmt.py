@@ -7657,7 +7657,10 @@ def is_equal(a: "Tensor", b: "Tensor") -> bool:
 
 def has_same_values(a: "Tensor", b: "Tensor") -> bool:
     """Return whether two tensors of one dtype and shape have the same bytes, as known."""
-    check_work([(a.name, a), (b.name, b)])
+    # Plain ones are no more than their files: to count that would take 7.4, not 4.4 us.
+    is_plain = type(a) is type(b) is Tensor and a.encoding == b.encoding == "raw"
+    if not is_plain:
+        check_work([(a.name, a), (b.name, b)])
     if a.unreadable is None and b.unreadable is None and a.itemsize is not None:
         try:
             return has_same_bytes(a, b)
