@@ -10203,13 +10203,18 @@ COPY_PARTS = [part for part in tensorfmt.PARTS if part != tensorfmt.WHOLE]  # of
 SOURCE = {}  # the statements of the module, found once; answers of the whole; copies by their text
 
 
-def make_copy(formats, parts):
-    """Return (text, module) of a copy with some formats and parts."""
+def text_of_copy(formats, parts):
+    """Return the text of a copy with some formats and parts."""
     whole = text_of("tensorfmt.py")
     if not SOURCE:
         SOURCE["pieces"] = tensorfmt.split_source(whole)
     kinds = [kind for kind in tensorfmt.FORMATS if kind.NAME in formats]
-    text = tensorfmt.make_copy(whole, SOURCE["pieces"], kinds, parts)
+    return tensorfmt.make_copy(whole, SOURCE["pieces"], kinds, parts)
+
+
+def make_copy(formats, parts):
+    """Return (text, module) of a copy with some formats and parts."""
+    text = text_of_copy(formats, parts)
     if text not in SOURCE:
         SOURCE[text] = module_of(text)
     return text, SOURCE[text]

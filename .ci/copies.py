@@ -215,7 +215,7 @@ def write_all(folder):
     seen = set()  # a part that a format has no use for changes nothing
     for kind in tensorfmt.FORMATS:
         for title, chosen in rows:
-            made, _ = test_tensorfmt.make_copy([kind.NAME], chosen)
+            made = test_tensorfmt.text_of_copy([kind.NAME], chosen)
             if made not in seen:
                 seen.add(made)
                 path = os.path.join(folder, "copy_%s_%s.py" % (kind.NAME, title))
